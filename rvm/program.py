@@ -44,12 +44,14 @@ class Register:
 
     `dims` holds an array's lengths: for a parameter an expression over other parameters'
     lengths that the caller must meet, or None where any length will do; for a local the
-    expressions that `alloc` and `free` evaluate.
+    expressions that `alloc` and `free` evaluate.  `shape` holds the lengths of the arrays that
+    a stack is of; the machine moves their numbers one by one.
     """
 
     name: str
     type: RegisterType
     dims: tuple[Expr | None, ...] = ()
+    shape: tuple[int, ...] = ()
 
     @property
     def is_own(self) -> bool:
@@ -261,10 +263,16 @@ def type_text(function: Function, reg: int) -> str:
         case Scalar() as t:
             return str(t)
         case Stack(elem):
-            return f"stack[{elem}]"
+            return stack_text(elem, register.shape)
         case Array(elem, rank):
             names = {(d.reg, d.axis): d.name for d in function.dims}
             return f"{elem}[{', '.join(names.get((reg, k), ':') for k in range(rank))}]"
+
+
+def stack_text(elem: Scalar, shape: tuple[int, ...]) -> str:
+    """The type of a stack of numbers, or of arrays: `stack[f64[3]]`."""
+    lengths = f"[{', '.join(map(str, shape))}]" if shape else ""
+    return f"stack[{elem}{lengths}]"
 
 
 def layout_text(function: Function, layout: Layout) -> str:

@@ -54,6 +54,8 @@ def disassemble(program: AnyProgram, *, positions: bool = True) -> str:
         lines += ["keep none", ""]
     if _passes_values(program):
         lines += ["keep values", ""]
+    if any(r.shape for f in program.functions for r in f.registers):
+        lines += ["keep numbers", ""]
     signatures = {f.name: f for f in program.functions}
     for function in program.functions:
         lines += _Body(function, signatures, positions).lines()

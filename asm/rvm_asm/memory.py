@@ -126,6 +126,7 @@ class Memory(CodeEmitter):
     def _same_type(self, d: Declared, known: Binding) -> None:
         """Refuse the end of a register whose type is written otherwise than it is."""
         written = RegisterWriter(self.program.records, self.report, self.registers.types)
+        written.keeps_numbers = self.program.keeps_numbers
         try:
             as_written = written.declare(d, self._length_if_named)
         except TypeProblem:

@@ -86,8 +86,8 @@ class _Parser(StatementParser):
             case "const":
                 return self._const()
             case "keep":
-                what = next(filter(self.accept_word, ("none", "values")), None)
-                return Keep(what or self.fail("`none` or `values`"))
+                what = next(filter(self.accept_word, ("none", "values", "numbers")), None)
+                return Keep(what or self.fail("`none`, `values` or `numbers`"))
             case "record":
                 return self._record(start)
             case "macro":

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from rvm.expr import Apply, Const, Expr, Index, Place, Shaped, Span, Transposed, children, walk
 from rvm.isa import FUNCTIONS, TypeFault, typed
 from rvm.numbers import system
-from rvm.program import Function, Layout
+from rvm.program import Function, Layout, stack_text
 from rvm.types import I64, Array, Scalar, Stack
 from rvm_asm.cursor import RESERVED
 from rvm_asm.expressions import BINARY, COMPARE, NOT, POWER, PREFIX, UNARY, operator_name
@@ -211,7 +211,7 @@ class SourcePrinter:
             case Scalar() as t:
                 return str(t)
             case Stack(elem):
-                return f"stack[{elem}]"
+                return stack_text(elem, register.shape)
             case Array(elem):
                 dims = [
                     self.names.dims.get((reg, k), ":") if d is None else self.expr(d)

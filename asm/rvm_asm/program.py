@@ -68,6 +68,7 @@ class Declarations:
         self.keeps = True
         """Whether copies are kept of what is undone and lives on."""
         self.keeps_values = False
+        self.keeps_numbers = False
         """Whether expressions that are passed are values, never bijections of a place."""
         self.as_python = False
         """Whether types are those of Python: whole numbers are real beside real ones, and a generic
@@ -113,6 +114,7 @@ class Declarations:
             elif isinstance(d, Keep):
                 self.keeps &= d.what != "none"
                 self.keeps_values |= d.what == "values"
+                self.keeps_numbers |= d.what == "numbers"
             else:
                 self.enter(d, excused)
         self._includes.leave()

@@ -55,6 +55,8 @@ class RegisterWriter:
         """Registers of parameters that have names of their own."""
         self.paths: dict[str, Slot] = {}
         """All leaves by the paths that lead to them, as they are made."""
+        self.keeps_numbers = False
+        """Whether what is on stacks of arrays is named number by number."""
         self.shaped = False
         """Whether there are stacks of arrays."""
         self._built = 0
@@ -120,9 +122,10 @@ class RegisterWriter:
         of = dims if stacked else self._on_stack(written, types)
         if stacked:
             t, dims = Stack(elem_of(t)), ()
-        slot = self._leaf(plain(declared.register or path), t, dims, dim, owner)
-        slot.shape = tuple(self._constant(d, dim, slot, k, written) for k, d in enumerate(of))
-        self.shaped |= bool(of)
+        shape = tuple(self._constant(d, dim, t, k, written) for k, d in enumerate(of))
+        slot = self._leaf(plain(declared.register or path), t, dims, dim, owner, shape)
+        slot.shape = () if self.keeps_numbers else shape
+        self.shaped |= bool(slot.shape)
         self.paths[path] = slot
         if declared.register:
             self.aliases[declared.register] = slot
@@ -143,9 +146,10 @@ class RegisterWriter:
         return () if inner is None else tuple(self._resolved(inner, types).dims or ())
 
     def _constant(
-        self, node: Node | None, dim: _DimOf, slot: Slot, axis: int, written: TypeRef
+        self, node: Node | None, dim: _DimOf, t: RegisterType, axis: int, written: TypeRef
     ) -> int:
         """A length of an array on a stack."""
+        slot = Slot(len(self.list), t)
         found = Const(node.value) if isinstance(node, Lit) else dim(node, slot, axis)
         if not isinstance(found, Const) or type(found.value) is not int or found.value < 1:
             what = "the lengths of arrays on a stack are constants, and at least 1"
@@ -163,10 +167,11 @@ class RegisterWriter:
         dims: tuple[Node | None, ...],
         dim: _DimOf,
         owner: str | None,
+        shape: tuple[int, ...],
     ) -> Slot:
         slot = Slot(len(self.list), t)
         if not dims:
-            register = Register(name, t)
+            register = Register(name, t, shape=shape)
         else:
             self.list.append(Register(name, t))  # so that a length may name it
             lengths = tuple(dim(d, slot, k) for k, d in enumerate(dims))

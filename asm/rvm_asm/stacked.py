@@ -17,7 +17,7 @@ from rvm.expr import Const, Expr, Index, Place, places
 from rvm.isa import check_operands
 from rvm.isa import place as typed_place
 from rvm.isa.shapes import Lengths
-from rvm.program import Instr
+from rvm.program import Instr, stack_text
 from rvm.types import I64, Array, Scalar, Stack, elem_of, rank_of, with_rank
 from rvm_asm.nodes import Lit, Node, Word
 from rvm_asm.scope import Slot
@@ -70,8 +70,7 @@ class Lowered(Stat):
 def text_of(stack: Slot) -> str:
     """The type of a stack as texts write it."""
     assert isinstance(stack.type, Stack)
-    lengths = f"[{', '.join(map(str, stack.shape))}]" if stack.shape else ""
-    return f"stack[{stack.type.elem}{lengths}]"
+    return stack_text(stack.type.elem, stack.shape)
 
 
 def move(e: CodeEmitter, op: str, x: Expr, at: Node, stack: Slot, stat: Stat) -> None:

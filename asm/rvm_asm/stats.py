@@ -401,7 +401,8 @@ class EntryDef:
 
 class Keep:
     """`keep none`: no copies are kept of what is undone and lives on; `keep values`: expressions
-    that are passed are values, never bijections of a place.
+    that are passed are values, never bijections of a place; `keep numbers`: of stacks of arrays
+    instructions move and name single numbers.
     """
 
     __slots__ = ("what",)

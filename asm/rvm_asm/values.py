@@ -47,6 +47,7 @@ class ValueReader:
         self.excused = excused
         self.scope = Scope(types=types)
         self.registers = RegisterWriter(program.records, program.report, lambda: self.scope.types)
+        self.registers.keeps_numbers = program.keeps_numbers
         self.made: list[tuple[Expr, Node]] = []
         """Every node made, with what it was made from: for messages, and to keep ids unique."""
         self._syntax: dict[int, Node] = {}

@@ -30,7 +30,7 @@ from rvm.isa import TypeFault, place_type
 from rvm.isa.typing import MAX_NODES
 from rvm.program import Dim, Function, Instr, Layout, Param, Record, Register
 from rvm.program import Span as SourceSpan
-from rvm.types import RegisterType, Scalar, Stack, ValueType
+from rvm.types import I64, RegisterType, Scalar, Stack, ValueType
 from rvm.verify.instructions import MAX_OPERANDS
 from rvm.verify.nodes import MAX_DEPTH, result_type
 
@@ -227,7 +227,13 @@ class Body:
 
     def _register(self, k: int, row: tuple[int, ...]) -> Register:
         dims = tuple(None if not n else self._node(n - 1) for n in self._list(row[2], row[3]))
-        return Register(self.pools.string(row[0]), self.types[k], dims)
+        name, t = self.pools.string(row[0]), self.types[k]
+        if not isinstance(t, Stack):
+            return Register(name, t, dims)
+        shape = tuple(d.value for d in dims if isinstance(d, Const) and d.type == I64)
+        if len(shape) < len(dims):
+            raise self._fault("B010", f"a length of what the stack `{name}` holds is no constant")
+        return Register(name, t, shape=shape)
 
     def _params(self) -> Iterator[Param]:
         """Parameters from their layouts, each record before its fields; closed from inside out."""

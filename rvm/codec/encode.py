@@ -61,7 +61,7 @@ from rvm.expr import (
 from rvm.faults import BytecodeError, Where
 from rvm.isa.typing import MAX_NODES
 from rvm.program import AnyProgram, Function, Layout, Program, program_of
-from rvm.types import Array, RegisterType, Scalar, Stack
+from rvm.types import I64, Array, RegisterType, Scalar, Stack
 from rvm.verify.instructions import MAX_OPERANDS
 from rvm.verify.nodes import MAX_DEPTH
 
@@ -178,7 +178,8 @@ class _Body:
     def write(self) -> None:
         w, f = self.w, self.f
         name = w.string(f.name)
-        lengths = [[0 if d is None else self.expr(d) + 1 for d in r.dims] for r in f.registers]
+        dims = [(*r.dims, *[Const(n, I64) for n in r.shape]) for r in f.registers]
+        lengths = [[0 if d is None else self.expr(d) + 1 for d in own] for own in dims]
         operands = [[self.expr(a) for a in i.args] for i in f.code]
         for r, numbers in zip(f.registers, lengths, strict=True):
             w.add("REGS", w.string(r.name), w.type(r.type), *self._list(numbers))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
+from math import prod
 from numbers import Complex, Real
 from typing import Any
 
@@ -26,7 +27,7 @@ from rvm.image import image_of
 from rvm.numbers import system
 from rvm.numbers.residue import Residue
 from rvm.program import Function, Layout, Program, Record
-from rvm.run.binding import as_python, bind, result, unknown
+from rvm.run.binding import bind, from_register, result, rows_of, unknown
 from rvm.run.machine import Machine
 from rvm.run.raw import Run
 from rvm.run.results import Info, Result, Told
@@ -246,7 +247,7 @@ def named_duals(
             return Result({field: shown(inner) for field, inner in layout.fields})
         t = bar_type(function.registers[layout].type)
         assert t is not None
-        return as_python(t, duals[layout])
+        return from_register(replace(function.registers[layout], type=t), duals[layout])
 
     return by_parameter(function, duals, shown, info, wrt)
 
@@ -325,8 +326,10 @@ def named_errors(
     def shown(layout: Layout) -> Any:
         if isinstance(layout, Record):
             return Result({field: shown(inner) for field, inner in layout.fields})
-        held = errors[layout]
-        return held if isinstance(function.registers[layout].type, Array) else held.tolist()
+        held, register = errors[layout], function.registers[layout]
+        if isinstance(register.type, Stack):
+            return rows_of(register.shape, held)
+        return held if isinstance(register.type, Array) else held.tolist()
 
     return by_parameter(function, errors, shown, wrt=wrt)
 
@@ -390,7 +393,8 @@ def add_seeds(
                 if field in value:
                     add(f"{name}.{field}", inner, value[field])
             return
-        t = function.registers[layout].type
+        register = function.registers[layout]
+        t = register.type
         if layout not in held:
             raise InputError("I003", f"`{name}` is {with_article(t)}, which carries no {what}")
         old = held[layout]
@@ -401,12 +405,17 @@ def add_seeds(
                 f"the {what} of `{name}` is made of {kind} numbers, and cannot be "
                 + described(value),
             )
-        if np.shape(value) != np.shape(old):
+        shape = np.shape(old)
+        if register.shape and np.ndim(value) > 1:
+            shape = (len(old) // prod(register.shape), *register.shape)
+        if np.shape(value) != shape:
             raise InputError(
                 "I004",
-                f"the {what} of `{name}` must have the shape {list(np.shape(old))}",
+                f"the {what} of `{name}` must have the shape {list(shape)}",
                 values={"shape": list(np.shape(value))},
             )
+        if register.shape:
+            value = np.ravel(value).tolist()
         if isinstance(old, list):
             held[layout] = [a + b for a, b in zip(old, value, strict=True)]
         elif isinstance(old, np.ndarray):

@@ -23,6 +23,7 @@ from rvm.numbers import system
 from rvm.numbers.base import differing
 from rvm.numbers.rounding import REPEATS, ULPS
 from rvm.program import Function, Layout, Program, Record
+from rvm.run.binding import rows_of
 from rvm.run.lane_binding import Lanes
 from rvm.run.lanes import LaneRun, run_lanes
 from rvm.run.machine import Machine
@@ -159,9 +160,10 @@ def estimated(function: Function, errors: Errors) -> Estimated:
     def shown(layout: Layout) -> Any:
         if isinstance(layout, Record):
             return Result({field: shown(inner) for field, inner in layout.fields})
-        found, t = errors[layout], function.registers[layout].type
-        is_list = isinstance(found, np.ndarray) and (isinstance(t, Stack) or not found.ndim)
-        return found.tolist() if is_list else found
+        found, register = errors[layout], function.registers[layout]
+        if isinstance(found, np.ndarray) and isinstance(register.type, Stack):
+            return rows_of(register.shape, found)
+        return found.tolist() if isinstance(found, np.ndarray) and not found.ndim else found
 
     return Estimated(by_parameter(function, errors, shown))
 

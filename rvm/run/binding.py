@@ -8,7 +8,8 @@ mapping, object with attributes, or structured array.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import combinations
+from itertools import chain, combinations
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from rvm.faults import InputError
 from rvm.host.signals import followed
 from rvm.numbers import system
 from rvm.numbers.base import BUFFERS, NumberSystem, plain_array
-from rvm.program import Function, Layout, Param, Record, Register, type_text
+from rvm.program import Function, Layout, Param, Record, Register, stack_text, type_text
 from rvm.run.results import Info, Result, Rounding
 from rvm.state import Options
 from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
@@ -135,15 +136,83 @@ def _value(
     t = register.type
     if isinstance(t, Array):
         return _array(function, slot, t, name, value, changed)
-    return held(t, name, value)
+    return held_in(register, name, value)
 
 
-def held(t: RegisterType, name: str, value: Any) -> Any:
+def held_in(register: Register, name: str, value: Any) -> Any:
+    """`held` in a register; of a stack of arrays the numbers of all of them, I004 of others."""
+    t, shape = register.type, register.shape
+    if not shape or not isinstance(t, Stack):
+        return held(t, name, value)
+    wanted = with_article(stack_text(t.elem, shape))
+    listed = isinstance(value, list) and value and all(map(_is_numbers, value))
+    if listed or (isinstance(value, np.ndarray) and value.ndim > 1):
+        flat = []
+        for k, item in enumerate(value):
+            given = item.shape if isinstance(item, np.ndarray) else _lengths(item)
+            if given != shape:
+                has = "rows of several lengths" if given is None else f"the shape {list(given)}"
+                message = f"`{name}` is {wanted}: array {k} has {has}, not {list(shape)}"
+                raise InputError("I004", message)
+            for _ in shape[1:]:
+                item = item.ravel() if isinstance(item, np.ndarray) else list(chain(*item))
+            flat += held(t, name, item if isinstance(item, np.ndarray) else list(item), wanted)
+        return flat
+    flat = held(t, name, value, wanted)
+    if len(flat) % prod(shape):
+        raise InputError(
+            "I004",
+            f"`{name}` is {wanted}: {count(len(flat), 'number')} are no whole number of arrays",
+            hint="pass a list of arrays, or an array of them",
+        )
+    return flat
+
+
+def _is_numbers(item: Any) -> bool:
+    return isinstance(item, (list, tuple, np.ndarray))
+
+
+def _lengths(item: Any) -> tuple[int, ...] | None:
+    """The shape of nested lists; None if their lengths differ."""
+    if not isinstance(item, (list, tuple)):
+        return ()
+    inner = {_lengths(i) for i in item}
+    if None in inner or len(inner) > 1:
+        return None
+    return (len(item), *(inner.pop() or () if inner else ()))
+
+
+def arrays_of(elem: Scalar, shape: tuple[int, ...], raw: list[Any]) -> list[Any]:
+    """The arrays of a stack whose numbers are given, in the storage dtype.
+
+    Numbers that are no whole number of arrays, which only code by hand leaves, stay what they are.
+    """
+    if len(raw) % prod(shape):
+        return list(as_python(Stack(elem), raw))
+    return rows_of(shape, np.array(raw, system(elem).dtype))
+
+
+def rows_of(shape: tuple[int, ...], numbers: np.ndarray[Any, Any]) -> list[Any]:
+    """A list of numbers, or of the arrays of a shape that they are."""
+    if not shape or len(numbers) % prod(shape):
+        return list(numbers.tolist())
+    return [row.reshape(shape).copy() for row in numbers.reshape(-1, prod(shape))]
+
+
+def from_register(register: Register, raw: Any) -> Any:
+    """`as_python` of what a register holds; a stack of arrays is a list of arrays."""
+    if register.shape and raw is not None:
+        return arrays_of(elem_of(register.type), register.shape, raw)
+    return as_python(register.type, raw)
+
+
+def held(t: RegisterType, name: str, value: Any, wanted: str = "") -> Any:
     """A caller's numbers as a register of the type holds them: the one rule of all ways in.
 
     Whole numbers must be exact, finite ones stay finite, others are rounded to nearest.  InputError
-    I003 of what is no such number.
+    I003 of what is no such number; `wanted` is what the type is called.
     """
+    wanted = wanted or with_article(t)
     sys = system(elem_of(t))
     try:
         if isinstance(t, Array):
@@ -153,9 +222,8 @@ def held(t: RegisterType, name: str, value: Any) -> Any:
         if type(value) is list:
             return sys.list_from_python(value)
     except (TypeError, ValueError, OverflowError) as error:
-        message = f"`{name}` is {with_article(t)}: {error}"
+        message = f"`{name}` is {wanted}: {error}"
         raise InputError("I003", message, values={name: value}) from None
-    wanted = with_article(t)
     if not isinstance(value, (np.ndarray, *BUFFERS)):
         raise InputError(
             "I003",
@@ -320,7 +388,7 @@ def outside(function: Function, layout: Layout, regs: list[Any]) -> Any:
     """A register's value (a record's values) as Python has it; arrays are not copied."""
     if isinstance(layout, Record):
         return Result({f: outside(function, inner, regs) for f, inner in layout.fields})
-    return as_python(function.registers[layout].type, regs[layout])
+    return from_register(function.registers[layout], regs[layout])
 
 
 def as_python(t: RegisterType, raw: Any) -> Any:

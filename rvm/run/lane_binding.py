@@ -11,8 +11,8 @@ from rvm.codes.words import count, with_article
 from rvm.faults import InputError
 from rvm.numbers import system
 from rvm.numbers.base import BUFFERS
-from rvm.program import Function, Layout, Record, type_text
-from rvm.run.binding import bind, held, plain_view
+from rvm.program import Function, Layout, Record, Register, type_text
+from rvm.run.binding import bind, from_register, held, held_in, plain_view
 from rvm.run.results import Result
 from rvm.types import Array, Scalar, Stack, elem_of, rank_of
 
@@ -66,8 +66,9 @@ class Lanes:
             wanted = with_article(type_text(self.function, layout))
             value = plain_view(wanted, name, value)
         if isinstance(t, Stack):
-            if isinstance(value, list) and value and all(isinstance(v, list) for v in value):
-                self._aside(layout, name, [held(t, name, v) for v in value])
+            register = self.function.registers[layout]
+            if isinstance(value, list) and value and all(_is_stack(register, v) for v in value):
+                self._aside(layout, name, [held_in(register, name, v) for v in value])
                 return []
             return value
         if isinstance(t, Scalar):
@@ -113,6 +114,18 @@ class Lanes:
         return [self.varying[r][k] if r in self.varying else v for r, v in enumerate(self.regs)]
 
 
+def _is_stack(register: Register, value: Any) -> bool:
+    """Whether a value is a list for a stack of its own, and no array on one."""
+    if not isinstance(value, list) or not register.shape:
+        return isinstance(value, list)
+    return not value or isinstance(value[0], np.ndarray) or _depth(value) > len(register.shape)
+
+
+def _depth(value: Any) -> int:
+    """How deeply lists nest, where the first of each is looked at."""
+    return 1 + (_depth(value[0]) if value else 0) if isinstance(value, list) else 0
+
+
 def _indexed(value: Any) -> bool:
     return isinstance(value, (Mapping, np.ndarray, np.void))
 
@@ -123,7 +136,8 @@ def _example(function: Function, layout: Layout, name: str) -> str:
         name = f"{name}.{field}"
     t = function.registers[layout].type
     if isinstance(t, Stack):
-        return f"`{name}` as a list of lists"
+        inner = "arrays" if function.registers[layout].shape else "numbers"
+        return f"`{name}` as a list of lists of {inner}"
     dtype = system(elem_of(t)).dtype.name
     return f"`{name}` as an array of {count(rank_of(t) + 1, 'dimension')} of {dtype}"
 
@@ -135,9 +149,10 @@ def values_of(function: Function, layout: Layout, regs: list[Any]) -> Any:
     t, raw = function.registers[layout].type, regs[layout]
     sys = system(elem_of(t))
     if isinstance(t, Stack):
+        register = function.registers[layout]
         if raw and isinstance(raw[0], list):
-            return [[sys.to_python(v) for v in held] for held in raw]
-        return [sys.to_python(v) for v in raw]
+            return [from_register(register, held) for held in raw]
+        return from_register(register, raw)
     if isinstance(t, Array) or isinstance(raw, np.ndarray):
         return raw
     return sys.to_python(raw)

@@ -25,7 +25,7 @@ from rvm.host.signals import Listening, at_once, deferred, left_whole, listen
 from rvm.image import Code, image_of
 from rvm.numbers.residue import not_its_own
 from rvm.program import AnyProgram, Program, program_of
-from rvm.run.binding import Own, bind, held, outside, result
+from rvm.run.binding import Own, bind, held_in, outside, result
 from rvm.run.bits import with_bits
 from rvm.run.results import Info, Result
 from rvm.state import Frame, Options, State
@@ -232,7 +232,7 @@ class Machine:
         self.state.edited = True
         for k, register in enumerate(frame.code.function.registers):
             if register.name == name and frame.regs[k] is not None:
-                raw = held(register.type, name, value)
+                raw = held_in(register, name, value)
                 if isinstance(register.type, Array):
                     frame.regs[k][...] = raw
                 elif isinstance(register.type, Stack):

@@ -10,7 +10,7 @@ import numpy as np
 
 from rvm.faults import Fault, Interrupted
 from rvm.host.signals import deferred, followed, heard
-from rvm.run.binding import Saved, as_python, stacks_of
+from rvm.run.binding import Saved, from_register, stacks_of
 from rvm.run.binding import saved as save
 from rvm.run.kept import Kept
 from rvm.run.machine import Machine
@@ -40,7 +40,7 @@ def transact(
 
     def give() -> None:
         for k, held in stacks.items():
-            held[:] = as_python(code.function.registers[k].type, regs[k])
+            held[:] = from_register(code.function.registers[k], regs[k])
 
     # Twice, in case another exception comes while the first is seen to.
     try:

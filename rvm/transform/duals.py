@@ -140,7 +140,7 @@ class Duals:
         self.registers: list[Register] = [Register("", F64)] * (n + len(local_bars))
         for k, r in enumerate(f.registers):
             dims = tuple(None if d is None else self.value(d) for d in r.dims)
-            self.registers[self.moved[k]] = Register(r.name, r.type, dims)
+            self.registers[self.moved[k]] = Register(r.name, r.type, dims, r.shape)
         for k, b in self.bars.items():
             r, t = f.registers[k], bar_type(f.registers[k].type)
             assert t is not None
@@ -150,7 +150,7 @@ class Duals:
                 if whole
                 else tuple(None if d is None else self.value(d) for d in r.dims)
             )
-            self.registers[b] = Register(self._name(r.name + self.suffix), t, dims)
+            self.registers[b] = Register(self._name(r.name + self.suffix), t, dims, r.shape)
 
     def _name(self, name: str) -> str:
         name = unique(name, self._taken)

@@ -8,9 +8,9 @@ from rvm.codes.words import with_article
 from rvm.expr import LENGTHS, Apply, Const, Expr, Place, children
 from rvm.isa import TypeFault
 from rvm.program import Function, Program
-from rvm.types import I64, Array, rank_of
+from rvm.types import I64, Array, Stack, rank_of
 from rvm.verify.finding import Finding
-from rvm.verify.nodes import Nodes, is_type
+from rvm.verify.nodes import MAX_RANK, Nodes, is_type
 
 BROKEN = "B020"
 
@@ -38,6 +38,13 @@ def table_findings(function: Function, nodes: Nodes) -> Iterator[Finding]:
         t, what = register.type, f"register {k}, `{register.name}`,"
         if not is_type(t):
             yield found(BROKEN, f"{what} has no sound type: {t!r}")
+            return
+        if register.shape and not (
+            isinstance(t, Stack)
+            and len(register.shape) <= MAX_RANK
+            and all(type(n) is int and 1 <= n < 1 << 63 for n in register.shape)
+        ):
+            yield found(BROKEN, f"{what} holds no arrays of the lengths {register.shape}")
             return
         if len(register.dims) != rank_of(t):
             yield found("A042", f"{what} is {with_article(t)} with {len(register.dims)} lengths")

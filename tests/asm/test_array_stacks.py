@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,12 @@ from rvm_asm import disassemble
 import rvm
 from rvm.codec import decode, encode
 from rvm.engines import executing
+from rvm.expr import Const
 from rvm.faults import AssemblyError, RvmError
+from rvm.program import Program
 from rvm.registry import having
+from rvm.types import F64
+from rvm.verify import verify
 
 TEXT = """
 const K = 3
@@ -101,7 +106,32 @@ func local(y: f64, n: i64)
     undo r
     free s: stack[f64[12]]
 """
+
+
+def flat(value: Any) -> Any:
+    """The numbers of a stack's arrays; of anything else what it is."""
+    return np.concatenate([[], *map(np.ravel, value)]).tolist() if type(value) is list else value
+
+
 FLAT = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+
+@pytest.mark.parametrize("shape", [(0,), (-1,), (1 << 63,), (2,) * 33, (True,), (1.0,)])
+def test_lengths_that_no_array_on_a_stack_has_are_refused(shape: Any) -> None:
+    program = rvm.assemble("func f(s: stack[f64[3]], x: f64)").program
+    f = program.functions[0]
+    stack, number = f.registers
+    for registers in (
+        (replace(stack, shape=shape), number),
+        (stack, replace(number, shape=(3,))),
+    ):
+        with pytest.raises(RvmError) as caught:
+            verify(Program((replace(f, registers=registers),), "f"))
+        assert caught.value.code == "B020"
+    other = replace(stack, shape=(), dims=(Const(1.5, F64),))
+    with pytest.raises(RvmError) as caught:
+        decode(encode(Program((replace(f, registers=(other, number)),), "f")))
+    assert caught.value.code == "B010"
 
 
 @pytest.mark.parametrize("engine", executing())
@@ -109,35 +139,35 @@ def test_there_and_back(engine: str) -> None:
     lib = rvm.assemble(TEXT)
     on: dict[str, Any] = {"engine": engine}
     out = lib.fill(s=[7.0] * 3, x=np.array([1.0, 2.0, 3.0]), n=2, **on)
-    assert out.s == [7.0] * 3 + [1.0, 4.0, 3.0, 1.0, 4.0, 6.0]
-    assert (~lib.fill)(**out, **on).s == [7.0] * 3
+    assert flat(out.s) == [7.0] * 3 + [1.0, 4.0, 3.0, 1.0, 4.0, 6.0]
+    assert flat((~lib.fill)(**out, **on).s) == [7.0] * 3
 
     seen = lib.look(s=list(FLAT), y=0.0, n=0, none=False, **on)
     assert (seen.y, seen.n, seen.none) == (30.0 + 15.0, 2, False)
-    assert seen.s == [1.0, 2.0, 3.0, 6.5, 5.5, 12.5]
-    assert (~lib.look)(**seen, **on).s == FLAT
+    assert flat(seen.s) == [1.0, 2.0, 3.0, 6.5, 5.5, 12.5]
+    assert flat((~lib.look)(**seen, **on).s) == FLAT
 
     moved = lib.move(s=list(range(20)), t=[], count=0, **on)
-    assert moved.s == [] and moved.count == 2
+    assert flat(moved.s) == [] and moved.count == 2
     first, second = np.arange(10).reshape(2, 5), np.arange(10, 20).reshape(2, 5)
     first[1] += 100
-    assert moved.t == [*second.ravel(), *first.ravel()]
-    assert (~lib.move)(**moved, **on).s == list(range(20))
+    assert flat(moved.t) == [*second.ravel(), *first.ravel()]
+    assert flat((~lib.move)(**moved, **on).s) == list(range(20))
 
     x = np.arange(8.0).reshape(2, 4)
-    assert lib.part(s=[], x=x, **on).s == [4.0, 5.0]
+    assert flat(lib.part(s=[], x=x, **on).s) == [4.0, 5.0]
     assert x.tolist() == [[0, 1, 2, 3], [0, 0, 6, 7]]
 
     b = {"at": np.array([1.0, 2.0, 3.0]), "m": 5}
     given = lib.bodies(s={"at": [9.0] * 3, "m": [9]}, t={"at": [], "m": []}, b=b, n=0, **on)
-    assert given.n == 20 and given.s.at == [9.0] * 3 and given.s.m == [9]
+    assert given.n == 20 and flat(given.s.at) == [9.0] * 3 and given.s.m == [9]
     assert given.b.at.tolist() == [9.0, 9.0, 10.0] and given.b.m == 7
-    assert given.t.at == [0.0] * 3 and given.t.m == [0]
+    assert flat(given.t.at) == [0.0] * 3 and given.t.m == [0]
     assert (~lib.bodies)(**given, **on).b.at.tolist() == [1.0, 2.0, 3.0]
 
     used = lib.called(s=list(FLAT), y=0.0, **on)
-    assert used.s == [5.0, 7.0, 9.0, 4.0, 5.0, 6.0] and used.y == 4.0 + 5.0
-    assert lib.higher(s=list(FLAT), **on).s == [1.0, 2.0, 3.0, 6.0, 7.0, 8.0]
+    assert flat(used.s) == [5.0, 7.0, 9.0, 4.0, 5.0, 6.0] and used.y == 4.0 + 5.0
+    assert flat(lib.higher(s=list(FLAT), **on).s) == [1.0, 2.0, 3.0, 6.0, 7.0, 8.0]
     assert lib.local(y=0.0, n=3, **on).y == 3.0
 
 
@@ -228,8 +258,9 @@ def test_tops_where_expressions_stand(
     lib = rvm.assemble(CONDITIONS)
     f = lib[name].with_options(engine=engine)
     out = f(**deepcopy(given))
-    assert {k: out[k] for k in want} == want
-    assert dict((~f)(**deepcopy(dict(out)))) == given
+    assert {k: flat(out[k]) for k in want} == want
+    back = (~f)(**deepcopy(dict(out)))
+    assert {k: flat(back[k]) for k in given} == given
 
 
 def test_conditions_with_tops_are_code_like_any_other() -> None:
@@ -237,11 +268,11 @@ def test_conditions_with_tops_are_code_like_any_other() -> None:
     data = encode(lib)
     assert encode(rvm.assemble(disassemble(lib.program)).program) == data
     bars = lib.choose.grad(s=[2.0, 3.0, 4.0], y=0.0, loss="y")
-    assert bars.s == [0.0, 1.0, 0.0]
+    assert flat(bars.s) == [0.0, 1.0, 0.0]
     for f, given, code in (
         (lib.until, {"s": [1.0, 5.0], "y": 0.0}, "R002"),
         (lib.move, {"s": NINE, "t": [2.0] * 3, "n": 2}, "R002"),
-        (~lib.choose, {"s": [0.0, 3.0], "y": 0.0}, "R006"),
+        (~lib.choose, {"s": [], "y": 0.0}, "R006"),
     ):
         with pytest.raises(RvmError) as caught:
             f(**given)
@@ -251,8 +282,8 @@ def test_conditions_with_tops_are_code_like_any_other() -> None:
 @pytest.mark.parametrize("engine", having("lanes"))
 def test_in_lanes(engine: str) -> None:
     f = rvm.assemble(TEXT).fill.with_options(engine=engine)
-    out = f.map(s=[[], [5.0] * 3], x=np.array([[1.0, 2.0, 3.0]] * 2), n=np.array([0, 1]))
-    assert out.s == [[], [5.0] * 3 + [1.0, 4.0, 3.0]]
+    out = f.map(s=[[], [[5.0] * 3]], x=np.array([[1.0, 2.0, 3.0]] * 2), n=np.array([0, 1]))
+    assert [flat(s) for s in out.s] == [[], [5.0] * 3 + [1.0, 4.0, 3.0]]
 
 
 def test_gradients() -> None:
@@ -271,17 +302,98 @@ func g(y: f64, s: stack[f64[3]], s_bar: stack[f64[3]])
     lib = rvm.assemble(text)
     bars = lib.f.grad(y=0.0, s=list(FLAT), n=2, loss="y")
     want = [0, 0, 2 * np.sin(4) * 5, 2 * np.cos(4) * 5 * 3, 2 * np.sin(4) * 3, 0]
-    np.testing.assert_allclose(bars.s, want)
+    np.testing.assert_allclose(flat(bars.s), want)
     found = lib.g(y=0.0, s=list(FLAT), s_bar=[0.0] * 6)
-    np.testing.assert_allclose(found.s_bar, np.array(want) / 2)
+    np.testing.assert_allclose(flat(found.s_bar), np.array(want) / 2)
+
+
+def test_derivatives_of_stacks_of_arrays_are_arrays() -> None:
+    lib = rvm.assemble("""
+func f(y: f64, s: stack[f64[3]], n: i64)
+    add y, sin(top(s)[0]) * s.top[2]
+""")
+    s = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    slope = [0.0, 0.0, 0.0, np.cos(4) * 6, 0.0, np.sin(4)]
+    given: dict[str, Any] = {"y": 0.0, "s": s, "n": 1}
+    found = lib.f.grad(**deepcopy(given), loss="y")
+    for bars in (found, lib.f.value_and_grad(**deepcopy(given), loss="y")[1]):
+        assert all(a.shape == (3,) for a in bars.s)
+        assert flat(bars.s) == pytest.approx(slope)
+    error = lib.f.grad(**deepcopy(given), loss="y", error=True).info.error.s
+    assert [a.shape for a in error] == [(3,), (3,)]
+    for along in ([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]], np.eye(6)[0] + np.eye(6)[5]):
+        dots = lib.f.jvp({"s": along}, **deepcopy(given))[1]
+        assert dots.y == pytest.approx(slope[5]) and flat(dots.s) == [1.0, 0, 0, 0, 0, 1.0]
+    with pytest.raises(RvmError, match="must have the shape"):
+        lib.f.jvp({"s": [[1.0, 0.0, 0.0]]}, **deepcopy(given))
+    lanes = lib.f.map.grad(y=0.0, s=[[s[0]], s], n=1, loss="y")
+    assert [flat(v) for v in lanes.s] == [
+        pytest.approx([np.cos(1) * 3, 0.0, np.sin(1)]),
+        pytest.approx(slope),
+    ]
+    shared = lib.f.map(y=np.zeros(2), s=s, n=1)
+    assert [flat(v) for v in shared.s] == [flat(s)] * 2
 
 
 def test_what_is_missing_is_told() -> None:
     lib = rvm.assemble(TEXT)
-    for s in ([], [1.0]):
-        with pytest.raises(RvmError) as caught:
-            lib.look(s=s, y=0.0, n=0, none=False)
-        assert caught.value.code == "R006"
+    with pytest.raises(RvmError) as caught:
+        lib.look(s=[], y=0.0, n=0, none=False)
+    assert caught.value.code == "R006"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [np.array([1.0, 2.0]), np.array([3.0, 4.0])],
+        [[1.0, 2.0], (3.0, 4.0)],
+        np.array([[1.0, 2.0], [3.0, 4.0]]),
+        [1.0, 2.0, 3.0, 4.0],
+        np.array([1.0, 2.0, 3.0, 4.0]),
+    ],
+)
+def test_callers_give_arrays_and_are_given_arrays(given: Any) -> None:
+    lib = rvm.assemble("""
+func f(s: stack[f64[2]], t: stack[i64[2, 2]])
+    alloc x: f64[2] = 9.0
+    push x, s
+    free x
+""")
+    t = [np.arange(4).reshape(2, 2)]
+    found = lib.f(s=given, t=t)
+    assert [a.tolist() for a in found.s] == [[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]]
+    assert [a.tolist() for a in found.t] == [[[0, 1], [2, 3]]] and found.t[0].dtype == np.int64
+    assert t[0].tolist() == [[0, 1], [2, 3]]
+    if isinstance(given, list):
+        assert [a.tolist() for a in given] == [[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]]
+    assert [a.tolist() for a in (~lib.f)(**found).s] == [[1.0, 2.0], [3.0, 4.0]]
+    machine = rvm.Machine(lib, s=[[5.0, 6.0]], t=[])
+    machine.run()
+    assert [a.tolist() for a in machine["s"]] == [[5.0, 6.0], [9.0, 9.0]]
+    machine["s"] = [[7.0, 8.0]]
+    assert [a.tolist() for a in machine["s"]] == [[7.0, 8.0]]
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "said"),
+    [
+        ([[1.0, 2.0]], "I004", "array 0 has the shape [2], not [3]"),
+        ([[1.0] * 3, np.ones((3, 1))], "I004", "array 1 has the shape [3, 1], not [3]"),
+        (np.ones((2, 2)), "I004", "array 0 has the shape [2], not [3]"),
+        ([[1.0, [2.0], 3.0]], "I004", "array 0 has rows of several lengths, not [3]"),
+        ([1.0, 2.0], "I004", "2 numbers are no whole number of arrays"),
+        ([["a", 1, 2]], "I003", "expected a real number, not 'a'"),
+        ([np.ones(3, int)], "I003", "its dtype must be float64, not int64"),
+        ([1.0, [1.0, 2.0, 3.0]], "I003", "expected a real number"),
+        (5, "I003", "it takes a list or a NumPy array"),
+    ],
+)
+def test_what_is_no_stack_of_arrays(given: Any, code: str, said: str) -> None:
+    lib = rvm.assemble(TEXT)
+    with pytest.raises(RvmError) as caught:
+        lib.fill(s=given, x=np.ones(3), n=0)
+    assert caught.value.code == code
+    assert "`s` is a stack[f64[3]]: " in str(caught.value) and said in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_words_of_the_grammar_are_those_of_the_parser() -> None:
     words = {w for r in RULES.values() for w in ebnf.words_in(r) if w.isalpha()}
     parser = StatementParser(([], [], []), Reporter(SourceMap()))
     contextual = {"as", "by", "to", "downto", "step", "times", "with", "fixed", "stack"}
-    contextual |= {"none", "values", "top", SHAPE}
+    contextual |= {"none", "values", "numbers", "top", SHAPE}
     assert words == TOP | CLOSERS | set(DIRECTIONS) | RESERVED | set(parser._special) | contextual
 
 

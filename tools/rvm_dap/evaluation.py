@@ -51,8 +51,10 @@ def _value_in(session: Session, depth: int, text: str, hexadecimal: bool = False
     with looking(session, depth):
         t, raw = session.evaluate(text)
     try:
-        session.language.place(text, function, frame.regs)
+        place = session.language.place(text, function, frame.regs)
     except RvmError:
+        return value_of_type(depth, text, "", t, raw, hexadecimal)
+    if function.registers[place.reg].shape:
         return value_of_type(depth, text, "", t, raw, hexadecimal)
     return value_of_type(depth, text, text, t, raw, hexadecimal)
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from rvm_tools.debug.texts import raw_text
-from rvm_tools.show import number_text, type_name
+from rvm_tools.show import number_text, seen, type_name
 
-from rvm.program import Function, Record
+from rvm.program import Function, Record, Register
 from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
 
 CHUNK = 1000
@@ -137,5 +137,12 @@ def parameter(
     """A parameter, or a field of one."""
     if isinstance(layout, Record):
         return record_value(depth, name, text, function, layout, regs)
-    t = function.registers[layout].type
-    return value_of_type(depth, name, text, t, regs[layout], hexadecimal)
+    return register_value(depth, name, text, function.registers[layout], regs[layout], hexadecimal)
+
+
+def register_value(
+    depth: int, name: str, text: str, register: Register, raw: Any, hexadecimal: bool
+) -> Child:
+    """A register's value; the arrays of a stack are no places, which could be named or set."""
+    text = "" if register.shape else text
+    return value_of_type(depth, name, text, *seen(register, raw), hexadecimal)

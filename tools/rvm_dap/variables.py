@@ -22,6 +22,7 @@ from rvm_dap.values import (
     NamedValues,
     Node,
     parameter,
+    register_value,
     value_of_type,
 )
 
@@ -100,7 +101,7 @@ def scopes(adapter: Adapter, args: Arguments) -> Body:
 
     def ancillas(hexadecimal: bool) -> list[Child]:
         return [
-            value_of_type(depth, name, name, function.registers[k].type, regs[k], hexadecimal)
+            register_value(depth, name, name, function.registers[k], regs[k], hexadecimal)
             for k, name in _live(function, regs)
         ]
 

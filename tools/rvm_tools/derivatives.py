@@ -52,7 +52,7 @@ def table(
     """
     known = dict(leaves(adjoints))
     rows = [
-        (name, show.type_name(function.registers[slot].type, regs[slot]), slot)
+        (name, show.register_name(function.registers[slot], regs[slot]), slot)
         for name, slot in show.parameters(function)
     ]
     names = max([len("parameter"), *(len(name) for name, _, _ in rows)])
@@ -62,7 +62,11 @@ def table(
         (
             name,
             t,
-            _cell(elem_of(function.registers[slot].type), regs[slot], room),
+            _cell(
+                elem_of(function.registers[slot].type),
+                show.seen(function.registers[slot], regs[slot])[1],
+                room,
+            ),
             _cell(None, known[name], room) if name in known else ["-"],
         )
         for name, t, slot in rows

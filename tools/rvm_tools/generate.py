@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,8 @@ def _layout(
     t, elem = register.type, elem_of(register.type)
     sys = system(elem)
     if isinstance(t, Stack):
-        return [sys.to_python(_number(elem, rng, easy)) for _ in range(rng.randint(0, 3))]
+        count = rng.randint(0, 3) * prod(register.shape)
+        return [sys.to_python(_number(elem, rng, easy)) for _ in range(count)]
     if isinstance(t, Array):
         shape = [0] * t.rank
         for axis, length in enumerate(register.dims):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rvm.numbers import system
-from rvm.program import Function, Layout, Record
+from rvm.program import Function, Layout, Record, Register, stack_text
 from rvm.run.results import Info
 from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
 
@@ -62,7 +63,7 @@ def lines(
 ) -> list[str]:
     """A line (or more, for a matrix) for each register: name, type, value, in columns."""
     rows = [
-        (name, type_name(function.registers[slot].type, regs[slot]), slot) for name, slot in slots
+        (name, register_name(function.registers[slot], regs[slot]), slot) for name, slot in slots
     ]
     if not rows:
         return ["  (no parameters)"]
@@ -71,11 +72,28 @@ def lines(
     out: list[str] = []
     for name, t, slot in rows:
         head = f"  {name:<{names}}  {t:<{types}}  "
-        text = value_text(function.registers[slot].type, regs[slot], max(width - len(head), 30))
+        shown = seen(function.registers[slot], regs[slot])
+        text = value_text(*shown, max(width - len(head), 30))
         first, *rest = text.split("\n")
         out.append(head + first)
         out.extend(" " * len(head) + line for line in rest)
     return out
+
+
+def seen(register: Register, raw: Any) -> tuple[RegisterType, Any]:
+    """A register's type and value as people see them: a stack of arrays as an array of these."""
+    t, shape = register.type, register.shape
+    if raw is None or not shape or len(raw) % prod(shape):
+        return t, raw
+    rows = np.array(raw, system(elem_of(t)).dtype).reshape(len(raw) // prod(shape), *shape)
+    return Array(elem_of(t), rows.ndim), rows
+
+
+def register_name(register: Register, raw: Any) -> str:
+    """A register's type, an array's with its lengths."""
+    if register.shape:
+        return stack_text(elem_of(register.type), register.shape)
+    return type_name(register.type, raw)
 
 
 def type_name(t: RegisterType | None, raw: Any) -> str:
@@ -137,7 +155,7 @@ def as_json(function: Function, regs: Sequence[Any]) -> dict[str, Any]:
 def _layout_json(function: Function, layout: Layout, regs: Sequence[Any]) -> Any:
     if isinstance(layout, Record):
         return {f: _layout_json(function, inner, regs) for f, inner in layout.fields}
-    t, raw = function.registers[layout].type, regs[layout]
+    t, raw = seen(function.registers[layout], regs[layout])
     elem = elem_of(t)
     if raw is not None and isinstance(t, (Array, Stack)):
         values = raw.tolist() if isinstance(t, Array) else raw

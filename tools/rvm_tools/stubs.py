@@ -246,7 +246,8 @@ def _taken(function: Function, layout: Layout) -> str:
             return "Bytes" if elem.name == "u8" and rank == 1 else f"{_array(elem)} | memoryview"
         case Stack(elem):
             arrays = "Bytes" if elem.name == "u8" else f"{_array(elem)} | memoryview"
-            return f"list[{_python(elem).given}] | {arrays}"
+            item = "Any" if function.registers[layout].shape else _python(elem).given
+            return f"list[{item}] | {arrays}"
         case t:
             return _python(t).taken
 
@@ -270,7 +271,8 @@ def _given(function: Function, name: str, layout: Layout, slope: bool = False) -
         # A caller's own buffer comes back as what it was given as.
         yield f"{name}: {'Any' if elem.name == 'u8' and t.rank == 1 else _array(elem)}"
     elif isinstance(t, Stack):
-        yield f"{name}: {'Any' if slope else f'list[{_python(elem).given}]'}"
+        item = _array(elem) if function.registers[layout].shape else _python(elem).given
+        yield f"{name}: {'Any' if slope else f'list[{item}]'}"
     else:
         yield f"{name}: {_python(elem).given}"
 

@@ -14,7 +14,7 @@ from rvm.derive.target import Target
 from rvm.faults import LimitError, RvmError
 from rvm.numbers import NumberSystem, system
 from rvm.program import Function, Layout, Program, Record
-from rvm.run.binding import snapshot
+from rvm.run.binding import held_in, snapshot
 from rvm.run.machine import Machine
 from rvm.state import Options
 from rvm.types import Array, Stack, elem_of
@@ -139,12 +139,13 @@ def _flat(function: Function, layout: Layout, value: Any) -> Iterator[tuple[int,
         for f, inner in layout.fields:
             yield from _flat(function, inner, value[f])
         return
-    t = function.registers[layout].type
+    register = function.registers[layout]
+    t = register.type
     sys = system(elem_of(t))
     if isinstance(t, Array):
         yield layout, value
     elif isinstance(t, Stack):
-        yield layout, [sys.from_python(v) for v in value]
+        yield layout, held_in(register, register.name, value)
     else:
         yield layout, sys.from_python(value)
 

@@ -130,12 +130,19 @@ def value_for(function: Function, layout: Layout, name: str, value: Any, base: P
         return array
     sys = system(elem_of(t))
     if isinstance(t, Stack):
+        shape = function.registers[layout].shape
         if not isinstance(value, list):
             array = array_of(Array(t.elem, 1), wanted, name, value)
-            if array.ndim != 1:
+            if array.ndim not in (1, 1 + len(shape)):
                 raise _wrong(name, wanted, f"the file has {count(array.ndim, 'dimension')}")
             return array
-        return [sys.to_python(_raw(sys, v, name, wanted)) for v in value]
+
+        def numbers(v: Any) -> Any:
+            if shape and isinstance(v, list):
+                return [numbers(inner) for inner in v]
+            return sys.to_python(_raw(sys, v, name, wanted))
+
+        return [numbers(v) for v in value]
     return sys.to_python(_raw(sys, value, name, wanted))
 
 

@@ -78,7 +78,7 @@ def test_of(session: Session, path: Path) -> str:
     error = session.stop.error if session.stop.reason == "error" else None
     top = session.frames[-1]
     checks = []
-    for k, (name, _) in enumerate(named_registers(top.code.function)):
+    for k, (name, _) in named_registers(top.code.function).items():
         value = top.regs[k]
         if value is None:
             continue

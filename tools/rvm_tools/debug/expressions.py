@@ -15,7 +15,7 @@ import numpy as np
 from rvm_asm.cursor import Bad
 from rvm_asm.expressions import ExpressionParser
 from rvm_asm.lexer import END, NEWLINE, lex
-from rvm_asm.nodes import Node
+from rvm_asm.nodes import Node, Ref
 from rvm_asm.program import Declarations
 from rvm_asm.scope import Binding, Length, NameGroup, Slot
 from rvm_asm.values import Rejected, ValueReader
@@ -25,13 +25,46 @@ from rvm.expr import Const, Expr, Index, Place, Span, Step, places
 from rvm.faults import UsageError
 from rvm.isa import TypeFault, typed
 from rvm.isa.typing import literal
-from rvm.program import Function, Layout, Program, Record
-from rvm.types import BOOL, I64, Array, RegisterType, Scalar, Stack, rank_of
-from rvm_tools.show import leaves
+from rvm.program import Function, Layout, Program, Record, Register
+from rvm.types import BOOL, I64, Array, RegisterType, Scalar, Stack, elem_of, rank_of, with_rank
+from rvm_tools.show import leaves, seen
 
 _Regs = Sequence[Any]
 _MAX_KNOWN = 1000
 """Expressions that are remembered."""
+
+
+class _Reader(ValueReader):
+    """Reads expressions over a frame, whose last registers may be tops of stacks of arrays."""
+
+    def __init__(self, program: Declarations, excused: set[str], function: Function) -> None:
+        super().__init__(program, excused)
+        self._tops = {r.name: k for k, r in enumerate(function.registers) if r.name[:1] == "\0"}
+
+    def held_top(self, stack: Slot, node: Ref) -> Slot:
+        k = self._tops.get(_top_of(stack.reg))
+        if k is None:
+            what = f"`{node.name}` is a stack of arrays, whose top is no value that runs look at"
+            self.reject("A040", what, node, "`p` shows it; conditions may ask `len(s)`")
+        assert isinstance(stack.type, Stack)
+        return Slot(k, with_rank(stack.type.elem, len(stack.shape)))
+
+
+def _top_of(reg: int) -> str:
+    """What the top of a stack is called among registers: no name of a text."""
+    return f"\0{reg}"
+
+
+def _with_tops(function: Function, regs: _Regs) -> tuple[Function, _Regs]:
+    """A frame with registers for the tops of its stacks of arrays."""
+    registers, held = list(function.registers), list(regs)
+    for k, r in enumerate(function.registers):
+        if r.shape:
+            rows = seen(r, regs[k])[1]
+            top = rows[-1] if isinstance(rows, np.ndarray) and len(rows) else None
+            registers.append(Register(_top_of(k), with_rank(elem_of(r.type), len(r.shape))))
+            held.append(top)
+    return replace(function, registers=tuple(registers)), held
 
 
 class Language:
@@ -71,7 +104,8 @@ class Language:
         node: Expr
         if isinstance(stack, Slot) and isinstance(stack.type, Stack):
             node = Place(stack.reg, ())
-            return stack.type, value_of(node, function, regs)
+            return seen(function.registers[stack.reg], value_of(node, function, regs))
+        function, regs = _with_tops(function, regs)
         node = self.expression(text, function, regs)
         return node.type, value_of(node, function, regs)
 
@@ -104,7 +138,7 @@ class Language:
         fresh.functions = self._declared.functions
         file = fresh.sources.add("<expression>", text)
         parser = ExpressionParser(lex(file, fresh.report), fresh.report)
-        values = ValueReader(fresh, set())
+        values = _Reader(fresh, set(), function)
         values.scope.names = names(function, regs)
         node: Node | None = None
         try:
@@ -138,7 +172,7 @@ def names(function: Function, regs: _Regs | None = None) -> dict[str, Binding]:
         register = function.registers[k]
         live = regs is None or regs[k] is not None
         if live or register.name not in out:
-            out[register.name] = Slot(k, register.type)
+            out[register.name] = Slot(k, register.type, register.shape)
     for d in function.dims:
         slot = Slot(d.reg, function.registers[d.reg].type)
         out.setdefault(d.name, Length(slot, d.axis))
@@ -149,7 +183,8 @@ def names(function: Function, regs: _Regs | None = None) -> dict[str, Binding]:
 
 def _binding(function: Function, layout: Layout) -> Slot | NameGroup:
     if not isinstance(layout, Record):
-        return Slot(layout, function.registers[layout].type)
+        register = function.registers[layout]
+        return Slot(layout, register.type, register.shape)
     fields = {name: _binding(function, inner) for name, inner in layout.fields}
     first = next(iter(layout.slots()), None)
     rank = 0 if first is None else rank_of(function.registers[first].type)
@@ -174,6 +209,8 @@ def value_of(node: Expr, function: Function, regs: _Regs) -> Any:
     for place in places(node):
         if regs[place.reg] is None:
             name = function.registers[place.reg].name
+            if name[:1] == "\0":
+                raise UsageError("U032", "there is no array on the stack")
             raise UsageError("U032", f"`{name}` is not live here")
     if isinstance(node, Place) and node.type is None:
         return regs[node.reg]

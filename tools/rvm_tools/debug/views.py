@@ -13,14 +13,14 @@ from rvm.codes.words import count
 from rvm.faults import UsageError
 from rvm.image import Code, image_of
 from rvm.image.traps import same
-from rvm.program import Function, Program
+from rvm.program import Function, Program, Register
 from rvm.state import Frame
 from rvm.types import Array, RegisterType, Stack, elem_of
 from rvm_tools.debug.expressions import record_leaves
 from rvm_tools.debug.lines import line_of, line_starts
 from rvm_tools.debug.stops import Stop
 from rvm_tools.debug.texts import MAX_MARKED, differs, elements_changed, raw_text
-from rvm_tools.show import leaves, number_text, type_name
+from rvm_tools.show import leaves, number_text, register_name, seen
 
 if TYPE_CHECKING:
     from rvm_tools.debug.console import Console
@@ -135,23 +135,29 @@ def _changes(console: Console) -> list[str]:
 
 def differences(function: Function, old: list[Any], new: list[Any], width: int) -> Iterator[str]:
     """`name  old -> new` for each register that differs; of an array, the elements that do."""
-    for slot, (name, register) in enumerate(named_registers(function)):
-        a, b, t = old[slot], new[slot], register.type
+    for slot, (name, register) in named_registers(function).items():
+        a, b, t = old[slot], new[slot], elem_of(register.type)
         if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.shape == b.shape:
             if not same(a, b):
-                yield elements_changed(name, elem_of(t), a, b, width)
+                yield elements_changed(name, t, a, b, width)
         elif a is None and isinstance(b, np.ndarray) and b.size > MAX_MARKED:
             continue
         elif (a is None) != (b is None) or not same(a, b):
-            yield f"{name}  {raw_text(t, a, width)} -> {raw_text(t, b, width)}"
+            one, two = (_on_a_line(raw_text(*seen(register, v), width)) for v in (a, b))
+            yield f"{name}  {one} -> {two}"
 
 
-def named_registers(function: Function) -> list[tuple[str, Any]]:
-    """Every register's name (a record's leaf by its path) and itself, by index."""
+def _on_a_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def named_registers(function: Function) -> dict[int, tuple[str, Register]]:
+    """By index the registers that people see: a name (of a record's leaf its path), and itself."""
     named = {
         slot: name for p in function.params for name, slot in leaves(function, p.layout, p.name)
     }
-    return [(named.get(k, r.name), r) for k, r in enumerate(function.registers) if not r.is_own]
+    registers = enumerate(function.registers)
+    return {k: (named.get(k, r.name), r) for k, r in registers if not r.is_own}
 
 
 # ---------------------------------------------------------------- code
@@ -255,22 +261,22 @@ def registers(console: Console, *, adjoints: bool = True) -> None:
     function, regs = frame.code.function, frame.regs
     old = session.before[1] if session.before[0] is frame else None
     named = named_registers(function)
-    index = {name: k for k, (name, _) in enumerate(named)}
-    bars = {k: index[bar_name(n)] for k, (n, _) in enumerate(named) if bar_name(n) in index}
+    index = {name: k for k, (name, _) in named.items()}
+    bars = {k: index[bar_name(n)] for k, (n, _) in named.items() if bar_name(n) in index}
     beside = set(bars.values())
     rows = []
-    for k, (name, register) in enumerate(named):
+    for k, (name, register) in named.items():
         if (k >= function.n_args and regs[k] is None) or (adjoints and k in beside):
             continue
         marks = "*" if old is not None and differs(old[k], regs[k]) else " "
-        value = raw_text(register.type, regs[k], console.width - 30)
+        value = raw_text(*seen(register, regs[k]), console.width - 30)
         bar = ""
         if adjoints and k in bars:
             slot = bars[k]
-            bar = f"adjoint {raw_text(named[slot][1].type, regs[slot], console.width - 30)}"
+            bar = f"adjoint {raw_text(*seen(named[slot][1], regs[slot]), console.width - 30)}"
             if old is not None and differs(old[slot], regs[slot]):
                 marks = "*"
-        rows.append((marks, name, type_name(register.type, regs[k]), value, bar))
+        rows.append((marks, name, register_name(register, regs[k]), value, bar))
     if not rows:
         console.out("  (no registers)")
         return

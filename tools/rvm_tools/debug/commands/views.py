@@ -19,7 +19,7 @@ from rvm_tools.debug.costs import FLOOR, energy_lines, floor, profile, taken, ta
 from rvm_tools.debug.expressions import record_leaves, value_of
 from rvm_tools.debug.lines import line_of, line_starts
 from rvm_tools.debug.texts import PAGE
-from rvm_tools.show import type_name
+from rvm_tools.show import seen, type_name
 from rvm_tools.trace.energy import model
 
 GROUP = "looking"
@@ -105,12 +105,17 @@ def elements(console: Console, rest: str) -> None:
     t = function.registers[place.reg].type if not place.path else place.type
     if not isinstance(t, (Array, Stack)):
         raise UsageError("U032", f"`{text}` is {t}, which has no elements", hint=f"p {text}")
-    raw = value_of(place, function, regs)
+    raw, old = value_of(place, function, regs), _old(console, place)
+    if not place.path:
+        register = function.registers[place.reg]
+        t, raw = seen(register, raw)
+        old = seen(register, old)[1]
+    assert isinstance(t, (Array, Stack))
     hi = len(raw) if hi is None else min(hi, len(raw))
     lo = min(lo, hi)
     stop = min(hi, lo + _page(t))
     console.out(f"{text}: {type_name(t, raw)}, {lo} to {stop} of {len(raw)}", "head")
-    views.array_rows(console, text, t, raw, _old(console, place), lo, stop)
+    views.array_rows(console, text, t, raw, old, lo, stop)
     console.last = ""
     if stop < hi:
         console.out(f"Enter: the next of {count(hi - stop, 'more element')}", "dim")

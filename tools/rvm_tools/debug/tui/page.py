@@ -23,7 +23,7 @@ from rvm_tools.debug.views import (
     source_name,
     texts_of,
 )
-from rvm_tools.show import type_name
+from rvm_tools.show import seen, type_name
 
 _Size = tuple[int, int]
 """Width and height, in cells."""
@@ -154,22 +154,22 @@ def values_of(session: Session, before: Before, width: int) -> ValueRows:
     function, regs = frame.code.function, frame.regs
     old = before.registers(frame)
     named = named_registers(function)
-    index = {name: k for k, (name, _) in enumerate(named)}
+    index = {name: k for k, (name, _) in named.items()}
     bars = {k: index[bar_name(name)] for name, k in index.items() if bar_name(name) in index}
-    column = min(max((len(n) for n, _ in named), default=0), max(8, width // 3))
+    column = min(max((len(n) for n, _ in named.values()), default=0), max(8, width // 3))
     rows: list[OutputLine] = []
     arrays = []
-    for k, (name, register) in enumerate(named):
+    for k, (name, register) in named.items():
         if regs[k] is not None and isinstance(register.type, (Array, Stack)):
             arrays.append(name)
         if k in bars.values() or (k >= function.n_args and regs[k] is None and not _was(old, k)):
             continue
         room = width - column - 4
-        value = _cut(raw_text(register.type, regs[k], room))
+        value = _cut(raw_text(*seen(register, regs[k]), room))
         bar = ""
         if k in bars:
             slot = bars[k]
-            bar = f"adj {_cut(raw_text(named[slot][1].type, regs[slot], room - 4))}"
+            bar = f"adj {_cut(raw_text(*seen(named[slot][1], regs[slot]), room - 4))}"
             changed = old is not None and differs(old[slot], regs[slot])
             bar = f"*{bar}" if changed else f" {bar}"
         marked = old is not None and differs(old[k], regs[k])
@@ -204,16 +204,17 @@ def elements_of(session: Session, before: Before, name: str, start: int, size: _
     """
     frame = session.frame
     found = [
-        (k, r.type)
-        for k, (n, r) in enumerate(named_registers(frame.code.function))
+        (k, r)
+        for k, (n, r) in named_registers(frame.code.function).items()
         if n == name and frame.regs[k] is not None
     ]
-    if not found or not isinstance(found[0][1], (Array, Stack)):
+    if not found or not isinstance(found[0][1].type, (Array, Stack)):
         return ValueRows(name, [OutputLine(f"{name} is not live in this frame", "dim")])
-    slot, t = found[0]
-    raw = frame.regs[slot]
+    slot, register = found[0]
+    t, raw = seen(register, frame.regs[slot])
+    assert isinstance(t, (Array, Stack))
     kept = before.registers(frame)
-    old = kept[slot] if kept is not None else None
+    old = seen(register, kept[slot])[1] if kept is not None else None
     width, height = size
     page = _Page(session, width)
     stop = min(len(raw), start + _most(t, width, height))
