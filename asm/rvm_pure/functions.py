@@ -81,8 +81,16 @@ class PureFunction:
 
         AssemblyError where a budget cannot be kept.
         """
+        return self._library(fresh=False)
+
+    @cached_property
+    def _exchanged(self) -> Library:
+        """The program whose function puts the value where zeros are."""
+        return self._library(fresh=True)
+
+    def _library(self, fresh: bool) -> Library:
         declarations = self._fresh()
-        for func in self._lowered()[1]:
+        for func in self._lowered(fresh)[1]:
             declarations.enter(func, set())
         return Library(build(declarations))
 
@@ -112,10 +120,29 @@ class PureFunction:
             raise
         return PureFunction(found, self._declarations, self._keep)
 
-    def _lowered(self) -> tuple[Lowering, list[Func]]:
+    def grad(self, *args: Any, **named: Any) -> Any:
+        """The derivatives by all parameters that have any, by gradient mode of the program.
+
+        They are the numbers that `gradient()` gives, without a program for them: of one parameter
+        its derivative, of several a tuple.  AssemblyError if the value is no real number.
+        """
+        d = self.definition
+        try:
+            wrt = gradients.context(d, None)
+        except StageFault as fault:
+            self._raise(fault)
+            raise
+        handle = self._exchanged[self.name]
+        out = handle.parameters[0]
+        values: dict[str, Any] = {out: 0.0, **self.given(args, named)}
+        found = handle.grad(**values, loss=out)
+        slopes = tuple(plain(s.type, found[s.name]) for s in wrt)
+        return slopes[0] if len(slopes) == 1 else slopes
+
+    def _lowered(self, fresh: bool = False) -> tuple[Lowering, list[Func]]:
         lowering = Lowering(self.definition, self._keep)
         try:
-            return lowering, lowering.functions()
+            return lowering, lowering.functions(fresh)
         except StageFault as fault:
             self._raise(fault)
             raise

@@ -43,21 +43,29 @@ def direct(d: Definition, wrt: Sequence[str] | None = None) -> Definition:
     return replace(d, body=made, block=False, continuation=("Y", *(s.name for s in context)))
 
 
-def _pair(d: Definition, wrt: Sequence[str] | None) -> tuple[Names, Term, tuple[Term, ...]]:
-    """D of the body with the identity for a continuation, and the adjoints to begin with."""
+def context(d: Definition, wrt: Sequence[str] | None) -> tuple[Slot, ...]:
+    """The variables that a real number is differentiated by; StageFault if there is none."""
     t = d.body.type
     if not isinstance(t, Scalar) or not is_active(t):
         what = f"a gradient is of a real number, and this is of type {t}"
         raise StageFault(d.body, what, "sum it, or take one element")
-    context = context_of(d, wrt)
-    if not context:
+    found = context_of(d, wrt)
+    if not found:
         raise StageFault(d.body, "there is nothing to differentiate by")
+    return found
+
+
+def _pair(d: Definition, wrt: Sequence[str] | None) -> tuple[Names, Term, tuple[Term, ...]]:
+    """D of the body with the identity for a continuation, and the adjoints to begin with."""
+    slots = context(d, wrt)
+    t = d.body.type
+    assert isinstance(t, Scalar)
     env = variables(d)
     body = typed(normal(d.body, env), env)
     names = Names({*env, *binders(body)})
-    ys = tuple(names.new("y1") for _ in context)
-    pair = Direct(names).d(body, context, Lam(ys, tup(map(Var, ys))))
-    zeros = tuple(zero(s.type, Var(s.name)) for s in context)
+    ys = tuple(names.new("y1") for _ in slots)
+    pair = Direct(names).d(body, slots, Lam(ys, tup(map(Var, ys))))
+    zeros = tuple(zero(s.type, Var(s.name)) for s in slots)
     return names, pair, (*zeros, real(1.0, t))
 
 

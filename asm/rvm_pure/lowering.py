@@ -98,9 +98,10 @@ class Lowering:
         self._steps: list[Func] = []
         """The functions that schedules play."""
 
-    def functions(self) -> list[Func]:
+    def functions(self, fresh: bool = False) -> list[Func]:
         """The function, whose first parameter is what the value is added to, and its loops' steps.
 
+        If that is `fresh`, it holds zeros before, and infinities are taken away again.
         StageFault where a budget of bytes is asked for, and a state's size is not known.
         """
         d = self.d
@@ -114,7 +115,7 @@ class Lowering:
         env: dict[str, Value] = {n: self._ref(n) for n in known}
         env |= {p.name: self._places(self._ref(p.name), p.type) for p in d.params}
         place = self._places(self._ref(out), d.body.type)
-        body = [*self._checks(place, self.body, env), *self.add(place, self.body, env)]
+        body = [*self._checks(place, self.body, env), *self.add(place, self.body, env, fresh)]
         for e in walk(self.body):
             if isinstance(e, Let) and isinstance(e.pattern, str):
                 self.note(e.pattern, "put in where it is used", e.value, "0")

@@ -337,3 +337,27 @@ def test_values_and_gradients_of_all_types(
 def test_arrays_as_long_as_a_number_says() -> None:
     f = functions("def f(n: i64) = iota n\n")["f"]
     assert f(4).tolist() == [0, 1, 2, 3]
+
+
+INF = np.inf
+OVERFLOWING = [
+    ("def f(x: f64, y: f64) = exp(x) * y", (800.0, 2.0), [INF, INF]),
+    ("def f(x: f64, y: f64) = x * y * y", (1e200, 1e200), [INF, INF]),
+    ("def f(A: f64[n]) = reduce * 1 A", ([1e200, 1e200, 3.0],), [3e200, 3e200, INF]),
+    ("def f(A: f64[n]) = sum(map (a. exp(a)) A)", ([0.0, 710.0, -800.0],), [1.0, INF, 0.0]),
+    ("def f(x: f64, n: i64) = loop p = x for i < n do p * p", (1e100, 2), [4e300]),
+    (
+        "def f(A: f64[n]) = sum(map (a. if a > 0 then exp(a) else a) A)",
+        ([710.0, -1.0],),
+        [INF, 1.0],
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "args", "want"), OVERFLOWING, ids=lambda v: str(v)[:40])
+def test_what_overflows_has_the_derivatives_that_floats_give(
+    text: str, args: tuple[Any, ...], want: list[float]
+) -> None:
+    f = functions(text)["f"]
+    for found in (f.grad(*args), f.gradient()(*args)):
+        np.testing.assert_allclose(np.ravel(found), want, rtol=1e-14)
