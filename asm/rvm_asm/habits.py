@@ -299,15 +299,16 @@ def _head(texts: Sequence[str]) -> Habit | None:
 
 def _declaration(texts: Sequence[str]) -> Habit:
     k = next((k for k in range(1, len(texts)) if texts[k] not in _DECLARES), 1)
-    t = next((_TYPES.get(w, w) for w in texts[:k] if w in _TYPES or w in SCALARS), "f64")
+    t = next((_TYPES.get(w, w) for w in texts[:k] if w in _TYPES or w in SCALARS), "")
     if texts[k + 1 : k + 2] == [":"] and len(texts) > k + 2:
         t = _TYPES.get(texts[k + 2], texts[k + 2])
     value = f" = {_text(texts[texts.index('=') + 1 :])}" if "=" in texts else ""
+    t = f": {t}" if t else "" if value else ": f64"
     return Habit(
         0,
         k + 1,
         "a place of a function's own is an ancilla, which is freed with the value that it then has",
-        f"`alloc {texts[k]}: {t}{value}`, and at the end `free {texts[k]} = …`",
+        f"`alloc {texts[k]}{t}{value}`, and at the end `free {texts[k]} = …`",
     )
 
 

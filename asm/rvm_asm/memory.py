@@ -5,11 +5,13 @@ from __future__ import annotations
 from rvm.expr import Expr, Place
 from rvm.isa import ENDS, MAKES, TypeFault, check_operands, typed
 from rvm.program import Instr
-from rvm.types import I64
+from rvm.types import I64, U8, Array, Scalar, elem_of, rank_of
 from rvm.verify.affine import affine, combine
 from rvm_asm.emitter import CodeEmitter
+from rvm_asm.generics import NUMBERS, TypeValue
+from rvm_asm.inference import record_of
 from rvm_asm.messages import did_you_mean
-from rvm_asm.nodes import Declared, Node, Ref
+from rvm_asm.nodes import Application, Declared, Lit, Node, Ref, TypeRef
 from rvm_asm.registers import RegisterWriter, TypeProblem
 from rvm_asm.scope import Alias, Binding, NameGroup, Slot, leaves_of, plain
 from rvm_asm.stacked import text_of
@@ -85,9 +87,63 @@ class Memory(CodeEmitter):
         if not made:
             self._alloc_leaf(zeros, leaf)
 
+    def _of_its_value(self, d: Declared, value: Node) -> Declared:
+        """A register without a type, with that of the value that it is made by."""
+        text = self.text_of(value)
+        if text is not None:
+            written = TypeRef(str(U8), None, None, [Lit(len(text), d.start, d.end)], d.start, d.end)
+        else:
+            template = self.operand(value)
+            try:
+                t = typed(template).type
+            except TypeFault as fault:
+                self.fault(fault, value)
+            if isinstance(t, Array) and not isinstance(value, Ref):
+                self.reject(
+                    "A075",
+                    f"`{d.name}` is an array, whose lengths are to be written",
+                    value,
+                    f"for example `{d.name}: {t.elem}[{', '.join('n' * t.rank)}] = …`",
+                )
+            if isinstance(t, Array) and isinstance(value, Ref):
+                written = self.like(value)
+            elif isinstance(t, Scalar):
+                nothing = TypeRef("", None, None, None, d.start, d.end)
+                written = TypeValue(NUMBERS, t).written("", nothing)
+            else:
+                return d
+        self.became[id(d)] = written
+        return Declared(d.name, written, d.start, d.end)
+
+    def like(self, place: Ref) -> TypeRef:
+        """The type of a place, as an ancilla of it is declared."""
+        start, end = place.start, place.end
+        nothing = TypeRef("", None, None, None, start, end)
+        if self.leaves(place) is not None:
+            group, path = self.resolve(place)
+            assert isinstance(group, NameGroup)
+            if group.rank and not path:
+                self.reject("A075", "`replace` takes a record, not an array of records", place)
+            return record_of(group, 0).written("", nothing)
+        template = self.operand(place)
+        t = template.type
+        if not isinstance(template, Place) or t is None:
+            self.reject("A052", "`replace` takes a place that holds numbers", place)
+        dims: list[Node | None] = [
+            Application("dim", [place, Lit(k, start, end)], start, end) for k in range(rank_of(t))
+        ]
+        written = TypeRef("", None, None, dims or None, start, end)
+        return TypeValue(NUMBERS, elem_of(t)).written("", written)
+
     def _declared(self, stat: AllocStat) -> Binding:
         d = stat.declared
         known = self.scope.names.get(d.name)
+        if stat.name == "alloc" and known is None and d.type is None and stat.value is not None:
+            try:
+                d = self._of_its_value(d, stat.value)
+            except Rejected:
+                self.excused.add(d.name)
+                raise
         if d.type is None or (stat.name in ENDS and known is not None):
             if known is None:
                 found, path = self._by_path(d)
@@ -98,6 +154,7 @@ class Memory(CodeEmitter):
                 hint = did_you_mean(d.name, self.scope.names)
                 if stat.name in ENDS:
                     self.complain("A005", f"nothing here is called `{d.name}`", d, hint)
+                self.excused.add(d.name)
                 self.complain(
                     "A065",
                     f"the new register `{d.name}` needs a type",

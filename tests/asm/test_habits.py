@@ -16,7 +16,7 @@ SAID = {
     "x = y + 1": ("`x = …` forgets what `x` was", "`add x, y + 1` where `x` is 0"),
     "x++": ("`x++` is `inc x`", ""),
     "x, y = y, x": ("exchanged by `swap`", "`swap x, y`"),
-    "let t = 3": ("is an ancilla", "`alloc t: f64 = 3`"),
+    "let t = 3": ("is an ancilla", "`alloc t = 3`"),
     "let t: i64 = x + 1": ("is an ancilla", "`alloc t: i64 = x + 1`"),
     "int t = 0": ("is an ancilla", "`alloc t: i64 = 0`"),
     "int t": ("is an ancilla", "`alloc t: i64`"),

@@ -61,6 +61,41 @@ def test_it_is_what_it_stands_for(name: str) -> None:
     assert code(short) == code(long)
 
 
+VALUES = {
+    "1": "i64",
+    "1.5": "f64",
+    "2j": "c128",
+    "true": "bool",
+    "n": "i64",
+    "x": "f64",
+    "x * y + 1": "f64",
+    "x > y": "bool",
+    "u8(n)": "u8",
+    "v": "f64[dim(v, 0)]",
+    "v[1]": "f64",
+    '"abc"': "u8[3]",
+    " + ".join(f"x * {k}.5" for k in range(200)): "f64",
+}
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_an_ancilla_without_a_type_has_that_of_its_value(value: str) -> None:
+    def held(t: str) -> str:
+        return f"alloc t{t} = {value}\n    free t = {value}"
+
+    # Parts of long sums are held in registers, which are numbered otherwise.
+    assert len(value) > 100 or code(held("")) == code(held(f": {VALUES[value]}"))
+    assert len(code(held(""))) == len(code(held(f": {VALUES[value]}")))
+    assert code(held("")) == code(f"with t = {value}\n    end")
+
+
+@pytest.mark.parametrize("made", ["alloc t", "alloc t = v + 1", "alloc t = missing", "local t"])
+def test_an_ancilla_without_a_type_is_told_once(made: str) -> None:
+    with pytest.raises(rvm.AssemblyError) as caught:
+        code(f"{made}\n    add t, 1\n    add x, t\n    free t\n    alloc t\n    free t")
+    assert len(caught.value.diagnostics) == 1
+
+
 def test_values_in_place_there_and_back() -> None:
     f = rvm.assemble(HEAD + PAIRS["a function"][0] + "\n    " + PAIRS["an expression"][0] + REST)
     out = f.main(x=4, y=0, z=0, v=np.ones(3))
