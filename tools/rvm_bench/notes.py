@@ -19,9 +19,9 @@ _UNCOMPUTED = (
     "at a time."
 )
 _SIGHTS = (
-    "the one call of `sincos` goes by way of a function of ours. In the gradient every adjoint "
-    "begins with an addition to zero, since 0 + x is not x where x is -0, and more numbers are "
-    "alive at once than there are registers."
+    "sine and cosine, whose bits are stated, take more operations than the C library's. In the "
+    "gradient every adjoint begins with an addition to zero, since 0 + x is not x where x is -0, "
+    "and more numbers are alive at once than there are registers."
 )
 _PAIRS = (
     "every adjoint begins with an addition to zero, since 0 + x is not x where x is -0; divisions "
