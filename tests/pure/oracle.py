@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import cmath
+from collections.abc import Callable
 from typing import Any
 
+import mpmath
 import numpy as np
 from rvm_pure.terms import (
     Each,
@@ -24,17 +26,25 @@ from rvm_pure.terms import (
 )
 
 STEP = 1e-30
+
+
+def _function(name: str) -> Callable[[Any], Any]:
+    """A function of Python's complex numbers, and of those with more digits."""
+    plain, exact = getattr(cmath, name), getattr(mpmath, name)
+    return lambda a: exact(a) if isinstance(a, (mpmath.mpf, mpmath.mpc)) else plain(a)
+
+
 FUNCTIONS = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
     "/": lambda a, b: a / b,
     "neg": lambda a: -a,
-    "sin": cmath.sin,
-    "cos": cmath.cos,
-    "tanh": cmath.tanh,
-    "exp": cmath.exp,
-    "log": cmath.log,
+    "sin": _function("sin"),
+    "cos": _function("cos"),
+    "tanh": _function("tanh"),
+    "exp": _function("exp"),
+    "log": _function("log"),
     "f64": lambda a: a,
     "<": lambda a, b: complex(a).real < complex(b).real,
     "==": lambda a, b: complex(a).real == complex(b).real,
@@ -118,4 +128,24 @@ def gradient(e: Term, given: dict[str, Any], names: tuple[str, ...]) -> list[np.
             new = complex(moved[0]) if v.ndim == 0 else [complex(c) for c in moved]
             found.append(complex(run(e, {**plain, name: new})).imag / STEP)
         out.append(np.reshape(found, v.shape))
+    return out
+
+
+def exact_gradient(e: Term, given: dict[str, Any], names: tuple[str, ...]) -> list[np.ndarray]:
+    """The same with sixty digits."""
+    with mpmath.workdps(60):
+        step = mpmath.mpf(10) ** -40
+        plain: dict[str, Any] = {
+            k: [mpmath.mpf(float(c)) for c in v] if np.ndim(v) else v for k, v in given.items()
+        }
+        out = []
+        for name in names:
+            v = np.asarray(given[name])
+            found = []
+            for i in range(v.size):
+                moved = [mpmath.mpc(float(c)) for c in v.ravel()]
+                moved[i] += step * 1j
+                value = run(e, {**plain, name: moved if v.ndim else moved[0]})
+                found.append(float(mpmath.im(value) / step))
+            out.append(np.reshape(found, v.shape))
     return out

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pure.oracle import exact_gradient
 from pure.oracle import gradient as complex_step
 from pure.terms import Writer
 from rvm_pure import PureFunction, functions
@@ -201,6 +202,15 @@ def test_where_the_paper_s_rules_are_wrong_ours_are_right(text: str, given: dict
         assert close(gradient, want) < 1e-14
 
 
+def is_right(have: Any, f: PureFunction, given: dict[str, Any], want: list[Any]) -> None:
+    """Whether adjoints are those of the complex step, or as near to what is exact as these are."""
+    if close(have, want) > 1e-12:
+        # Floats do no better there: sines of sines of large numbers.
+        body, n = f.definition.body, len(given["A"])
+        exact = exact_gradient(body, {**given, "n": n}, active(f))
+        assert close(have, exact) <= 4 * close(tuple(want), exact), f.stage("source")
+
+
 def agree(seeds: range, more: bool) -> None:
     """Three gradients of random terms: the stage's on the machine, gradient mode, complex steps."""
     for seed in seeds:
@@ -217,19 +227,23 @@ def agree(seeds: range, more: bool) -> None:
         zeros = {f"p{k + 1}": np.zeros_like(w) if w.ndim else 0.0 for k, w in enumerate(want)}
         found = handle(out=zeros, **given)
         have = tuple(found["out"][p] for p in zeros)
-        assert close(have, want) < 1e-12, text
+        is_right(have, f, given, want)
         # Sums of several terms leave what rounding takes.
         top = max(float(np.max(np.abs(w), initial=1e-300)) for w in want)
         back = (~handle)(**found)["out"].values()
         assert all(np.max(np.abs(v), initial=0) < 1e-12 * top for v in back), text
         mode = f.program.f.with_options(engine="reference").grad(out=0.0, **given, loss="out")
-        assert close(tuple(mode[p] for p in names), want) < 1e-12, text
+        is_right(tuple(mode[p] for p in names), f, given, want)
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_three_gradients_of_random_terms_agree(part: int) -> None:
     agree(range(part, part + 9, 8), True)
     agree(range(part, part + 9, 8), False)
+
+
+def test_where_floats_do_no_better_gradients_are_as_near_as_the_complex_step() -> None:
+    agree(range(255, 256), True)
 
 
 @pytest.mark.deep

@@ -25,7 +25,7 @@ from rvm_bench.engines import calls
 PURE = "rvm.pure"
 STAGE = "rvm.pure, stage `gradient`"
 _MACHINE = {"engine": "native", "bits": "machine"}
-_HERE = ", bits of this machine"
+HERE = ", bits of this machine"
 _STEPS = 20
 """Steps of heat, each of which goes over all points."""
 
@@ -301,9 +301,9 @@ def _workload(name: str, doc: str, size: int, unit: str, wrt: tuple[str, ...]) -
     native = {"engine": "native"}
     peers = [
         Peer(PURE, FORWARD, calls(w, FORWARD, f, **native), "llvmlite"),
-        Peer(f"{PURE}{_HERE}", FORWARD, calls(w, FORWARD, f, **_MACHINE), "llvmlite"),
+        Peer(f"{PURE}{HERE}", FORWARD, calls(w, FORWARD, f, **_MACHINE), "llvmlite"),
         Peer(PURE, GRADIENT, calls(w, GRADIENT, f, **native), "llvmlite"),
-        Peer(f"{PURE}{_HERE}", GRADIENT, calls(w, GRADIENT, f, **_MACHINE), "llvmlite"),
+        Peer(f"{PURE}{HERE}", GRADIENT, calls(w, GRADIENT, f, **_MACHINE), "llvmlite"),
         *([] if name in _NO_STAGE else [Peer(STAGE, GRADIENT, _stage(name, wrt), "llvmlite")]),
         libraries.numpy(plain(name)),
         *libraries.jax(jax, seeds, wrt),
