@@ -29,5 +29,5 @@ def explanations(package: str) -> dict[str, Explanation]:
         for path in sorted(Path(folder, "codes").glob("*.md")):
             _, *parts = _SECTION.split(path.read_text(encoding="utf-8"))
             for code, title, text in zip(*[iter(parts)] * 3, strict=True):
-                found[code] = Explanation(title, text.strip())
+                found[code] = Explanation(title, text.strip("\n"))
     return found
