@@ -220,7 +220,12 @@ class Names:
                 "make it a parameter; a tuple of numbers is a constant",
             )
         if isinstance(found, tuple):
-            self.refuse(OUTSIDE, f"`{text}` has no element that is known here", e)
+            self.refuse(
+                OUTSIDE,
+                f"`{text}` is a tuple from outside, which is indexed by constants alone",
+                e,
+                f"make it a parameter, an array; `{text}[0]` is a constant",
+            )
         if isinstance(found, GenericFunction):
             self.refuse(
                 OUTSIDE, f"`{text}` is a function, and no number", e, f"`{text}(…)` calls it"

@@ -16,7 +16,7 @@ from rvm.library.description import Documented, documentation, signature
 from rvm.library.doors import door
 from rvm.program import AnyProgram, Function, Holder, Program, head_text, program_of
 from rvm.run.direct import direct_of
-from rvm.run.kept import Kept, refused
+from rvm.run.kept import Kept
 from rvm.run.machine import OPTION_NAMES, Machine
 from rvm.run.results import Result, is_of_a_run, values_of
 from rvm.run.transaction import transact
@@ -39,8 +39,8 @@ class FunctionHandle:
     and lists are updated in place.  A call is a transaction: on any exception, Ctrl-C and those of
     callbacks included, the caller's data is as it was, bit for bit (unless `on_error="stop"`).
     With `error=True` the result's `info.error` is an estimate of by how much each number is off.
-    `(~f)(result)` takes back a strict call by the log that its result keeps; R019 if the values
-    are others by now.
+    `f(result)` is `f(**result)`: the values of a result by name.  `(~f)(result)` takes back a
+    strict call by the log that its result keeps; R019 if the values are others by now.
     """
 
     def __init__(
@@ -119,8 +119,6 @@ class FunctionHandle:
         kept: Kept | None = None
         if len(args) == 1 and is_of_a_run(result := args[0]):
             kept = result.info.log
-            if kept is None:
-                raise refused("it keeps no log: the call was not strict, or has taken one back")
             args, inputs = (), values_of(result) | inputs
         options, values = self._split(args, inputs)
         if kept is not None and not options.strict:
