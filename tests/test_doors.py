@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import rvm
+from rvm.faults import AssemblyError, UsageError
 from rvm.run.machine import OPTION_NAMES
 
 TEXT = """
@@ -232,3 +234,32 @@ def test_misspelt_values_are_told() -> None:
     named = rvm.assemble("func length(y: f64)\n add y, 1\n")
     for make in (rvm.gradient, rvm.tangent):
         told(lambda make=make: make(named, "lenght"), "did you mean `length`?")
+
+
+TEXTS = {
+    ".rasm": "func main(x: i64)\n    add x, 1\n",
+    ".ja": "procedure main()\n    int x\n    x += 1\n",
+    ".pure": "def double(x: f64) = 2 * x\n",
+    ".py": "import rvm\n\n@rvm.reversible\ndef main(x: rvm.i64):\n    x += 1\n",
+}
+
+
+@pytest.mark.parametrize("suffix", [s for s in TEXTS if s != ".py"])
+@pytest.mark.parametrize("kind", TEXTS)
+def test_a_text_with_the_suffix_of_another_language_is_told(
+    kind: str, suffix: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"text{suffix}"
+    path.write_text(TEXTS[kind])
+    if kind == suffix:
+        assert rvm.load(path)
+        return
+    with pytest.raises(UsageError, match=f"reads like a `{kind}` file, not like a `{suffix}` one"):
+        rvm.load(path)
+
+
+def test_wrong_texts_of_the_suffix_are_told_by_its_front_end(tmp_path: Path) -> None:
+    path = tmp_path / "text.rasm"
+    path.write_text("procedure main()\nfunc main(x: i64)\n    ad x, 1\n")
+    with pytest.raises(AssemblyError):
+        rvm.load(path)

@@ -11,4 +11,7 @@ from rvm_asm.assembler import assemble, load, parse
 from rvm_asm.disassemble import disassemble
 from rvm_asm.expand import expand
 
-__all__ = ["assemble", "disassemble", "expand", "load", "parse"]
+LINE = r"^(?:func|record|macro|entry) \w"
+"""Lines that only such texts have: see `rvm.library.frontends`."""
+
+__all__ = ["LINE", "assemble", "disassemble", "expand", "load", "parse"]

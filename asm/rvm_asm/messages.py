@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
@@ -27,8 +28,26 @@ MAX_MESSAGE = 300
 """The longest message; longer ones quote a literal of endless digits."""
 
 
+class Words:
+    """What messages say of the assembly language's statements, and what a front end has instead.
+
+    Pairs of a pattern and a text, or a function of the match, which are applied in order.
+    """
+
+    def __init__(self, pairs: Sequence[tuple[str, str | Callable[[re.Match[str]], str]]]) -> None:
+        self._pairs = [(re.compile(pattern), text) for pattern, text in pairs]
+
+    def __call__(self, text: str) -> str:
+        for pattern, instead in self._pairs:
+            text = pattern.sub(instead, text)
+        return text
+
+
 class Reporter:
     """The diagnostics of one assembly, in the order in which they were found."""
+
+    words = Words(())
+    """The front end's words."""
 
     def __init__(self, sources: SourceMap) -> None:
         self.sources = sources
@@ -68,6 +87,7 @@ class Reporter:
         """
         if severity != "error" and len(self.found) >= _MAX_ERRORS:
             return
+        message, hint = self.words(message), self.words(hint)
         if len(message) > MAX_MESSAGE:
             message = f"{message[: MAX_MESSAGE - 1]}…"
         if self._repeated(code, start, message):
@@ -75,7 +95,7 @@ class Reporter:
         where = self.sources.where(start, end)
         labels = [Label(where.line, where.column, where.end, label)]
         lines: dict[int, str] = {}
-        more = list(notes)
+        more = [self.words(n) for n in notes]
         for a, b, text in also:
             other = self.sources.where(a, b)
             if other.source == where.source:

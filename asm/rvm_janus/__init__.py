@@ -11,4 +11,7 @@ reversible programming language and its invertible self-interpreter* (2007); the
 from rvm_janus.assembler import assemble, load, rasm
 from rvm_janus.store import lines as store
 
-__all__ = ["assemble", "load", "rasm", "store"]
+LINE = r"^procedure \w"
+"""Lines that only such texts have: see `rvm.library.frontends`."""
+
+__all__ = ["LINE", "assemble", "load", "rasm", "store"]

@@ -14,6 +14,7 @@ from rvm_asm.texts import build
 from rvm.faults import AssemblyError, UsageError
 from rvm.program import Program
 from rvm_janus.lexer import lex
+from rvm_janus.messages import JanusReporter
 from rvm_janus.program import ProgramParser, is_classic
 
 DIALECTS = ("jana", "classic")
@@ -88,7 +89,7 @@ def _read(text: str, name: str, dialect: str, width: int) -> tuple[Declarations,
 def _built(
     text: str, name: str, dialect: str, width: int, *, whole: bool
 ) -> tuple[Declarations, Program]:
-    declarations = Declarations()
+    declarations = Declarations(reporter=JanusReporter)
     report = declarations.report
     tokens = lex(declarations.sources.add(name, text), report)
     report.raise_if_failed()

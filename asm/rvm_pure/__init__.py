@@ -9,4 +9,7 @@ from rvm_pure.assembler import assemble, load, rasm
 from rvm_pure.door import WORDS, pure
 from rvm_pure.functions import PureFunction, functions
 
-__all__ = ["WORDS", "PureFunction", "assemble", "functions", "load", "pure", "rasm"]
+LINE = r"^def \w.*\).*=(?! *=)"
+"""Lines that only such texts have: see `rvm.library.frontends`."""
+
+__all__ = ["LINE", "WORDS", "PureFunction", "assemble", "functions", "load", "pure", "rasm"]

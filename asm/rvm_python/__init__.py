@@ -16,4 +16,7 @@ def translate(origin: PythonOrigin) -> Translated:
     return Translation(origin)
 
 
-__all__ = ["load", "rasm", "translate"]
+LINE = r"^(?:import \w|from \S+ import |class \w|@\w|def \w.*:\s*$)"
+"""Lines that only such texts have: see `rvm.library.frontends`."""
+
+__all__ = ["LINE", "load", "rasm", "translate"]

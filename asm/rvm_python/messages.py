@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Iterable, Sequence
 
-from rvm_asm.messages import Reporter
+from rvm_asm.messages import Reporter, Words
 
 FORGETS, UNREAD, CHANGES, OUTSIDE = "A090", "A091", "A092", "A093"
 """Codes: a statement that forgets; one that is not read; a name for a value that changes; a name
@@ -152,40 +150,9 @@ _WORDS = (
     (r"`(\w+): func\b", r"`\1: a function"),
 )
 """What the assembler's messages say of its statements, and what that is in Python."""
-_COMPILED = [(re.compile(pattern), text) for pattern, text in _WORDS]
-
-
-def in_python(text: str) -> str:
-    """A message of the assembler with statements as Python has them."""
-    for pattern, instead in _COMPILED:
-        text = pattern.sub(instead, text)
-    return text
 
 
 class PythonReporter(Reporter):
     """A reporter whose messages speak of Python."""
 
-    def error(
-        self,
-        code: str,
-        message: str,
-        start: int,
-        end: int,
-        *,
-        label: str = "",
-        also: Iterable[tuple[int, int, str]] = (),
-        notes: Sequence[str] = (),
-        hint: str = "",
-        severity: str = "error",
-    ) -> None:
-        super().error(
-            code,
-            in_python(message),
-            start,
-            end,
-            label=label,
-            also=also,
-            notes=[in_python(n) for n in notes],
-            hint=in_python(hint),
-            severity=severity,
-        )
+    words = Words(_WORDS)

@@ -3,10 +3,12 @@
 A front end is a function from a path to a Program, registered by file suffix in
 the entry-point group `rvm.frontends`; the module it lives in has
 `assemble(text, name)` if it reads texts.  Both take `includes` and `include_path`.
+`LINE` is a pattern of lines that only its texts have.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -17,7 +19,7 @@ from types import ModuleType
 from typing import TypedDict, Unpack
 
 from rvm.codes.words import instead
-from rvm.faults import BytecodeError, UsageError, Where
+from rvm.faults import AssemblyError, BytecodeError, UsageError, Where
 from rvm.host.read import DATA, read_bytes, read_stream
 from rvm.library.handle import Library
 from rvm.program import AnyProgram, Program
@@ -61,6 +63,23 @@ def _front_end(path: Path) -> EntryPoint:
     raise UsageError("U006", message, hint=hint)
 
 
+def check_suffix(path: Path) -> None:
+    """UsageError U006 if no line of a text is as its front end's are, and one as another's."""
+    text = read_bytes(path, DATA).decode(errors="replace")
+    like: dict[str, str] = {}
+    for point in entry_points(group=GROUP):
+        line = getattr(import_module(point.module), "LINE", None)
+        if line is not None and re.search(line, text, re.M):
+            like.setdefault(point.module, f".{point.name}")
+    if len(like) == 1 and _front_end(path).module not in like:
+        [suffix] = like.values()
+        raise UsageError(
+            "U006",
+            f"{path} reads like a `{suffix}` file, not like a `{path.suffix}` one",
+            hint="the suffix says how a file is read",
+        )
+
+
 def load(
     path: str | Path,
     *,
@@ -88,7 +107,11 @@ def load(
             hint = instead(name, ("includes", "include_path", *signature(front).parameters), "")
             message = f"`{path.suffix}` files are read without an option `{name}`"
             raise UsageError("U006", message, hint=hint)
-    return Library(front(path, includes=includes, include_path=include_path, **options))
+    try:
+        return Library(front(path, includes=includes, include_path=include_path, **options))
+    except AssemblyError:
+        check_suffix(path)
+        raise
 
 
 def loads(

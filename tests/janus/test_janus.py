@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +144,7 @@ def test_procedures_that_are_not_reached_may_be_wrong() -> None:
 
 WRONG = {
     "procedure main()\n  int x\n  x = 3\n": ("A002", 3, "a change is `+=`"),
-    "procedure main()\n  int x\n  x += x\n": ("A013", 3, "x"),
+    "procedure main()\n  int x\n  x += x\n": ("A013", 3, "`local int t = x`"),
     "procedure main()\n  int x\n  x *= 2\n": ("A002", 3, "prime"),
     "procedure main()\n  local int i = 0\n  skip\n  delocal int j = 0\n": ("A002", 4, "`j`"),
     "procedure main()\n  int x\n  int x\n  skip\n": ("A006", 3, "twice"),
@@ -152,8 +153,14 @@ WRONG = {
     "procedure p(int a, int b)\n  a += b\nprocedure main()\n  int x\n  call p(x, x)\n": (
         "A014",
         5,
-        "changes",
+        "`local int t = …`",
     ),
+    "": ("A010", 1, "`procedure main()`"),
+    "procedure p(int a)\n  a += 1\nprocedure main()\n  int x[3]\n  call p(x)\n": ("A042", 5, "`a`"),
+    "procedure main()\n  int x[3]\n  int y\n  x <=> y\n": ("A042", 4, "dimensions"),
+    "procedure main()\n  int x\n  x += z\n": ("A005", 3, "declare it: `int z`"),
+    "procedure main()\n  int x[2]\n  x[0] += x[x[0]] + x[0]\n": ("A013", 3, "local"),
+    "procedure main()\n  int x\n  int y\n  if x then y += 1 fi x\n": ("A040", 4, "compare it"),
     "procedure main()\n  constant int n = 3\n  n += 1\n": ("A034", 3, "constant"),
     "procedure main()\n  int x\n  push(x, x)\n": ("A040", 3, "not a stack"),
     "procedure main()\n  int a[2] = {1, 2, 3}\n  skip\n": ("A040", 2, "3 values"),
@@ -184,6 +191,10 @@ def test_wrong_texts_are_told_at_their_place(text: str) -> None:
     found = next(d for d in failed.value.diagnostics if d.code == code)
     assert found.where.line == line and found.where.source == "p.ja"
     assert says in str(failed.value)
+    foreign = re.search(
+        r"\b(alloc|ancilla|uncompute|register)|`(func|add|free|end)\b", str(failed.value)
+    )
+    assert foreign is None, str(failed.value)
 
 
 FAILING = {

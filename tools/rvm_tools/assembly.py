@@ -11,7 +11,7 @@ from typing import Any
 
 from rvm.codec import MAGIC, decode, encode
 from rvm.faults import AssemblyError, InternalError, RvmError, UsageError
-from rvm.library.frontends import front_end, loads
+from rvm.library.frontends import check_suffix, front_end, loads
 from rvm.program import AnyProgram, Function, Layout, Program, Record, head_text, type_text
 from rvm.verify import verify as verify_program
 from rvm_tools.messages import end, show, show_error, warnings_to
@@ -86,13 +86,18 @@ def _assembled(file: str, folders: Sequence[str]) -> Program:
     if front is not None and not file.endswith(".rasm"):
         return load_program(file)
     name, path = ("<stdin>", None) if file == "-" else (file, Path(file))
-    return assemble(
-        read_text(file),
-        name,
-        include_path=folders,
-        includes=allowed_includes(),
-        path=path,
-    )
+    try:
+        return assemble(
+            read_text(file),
+            name,
+            include_path=folders,
+            includes=allowed_includes(),
+            path=path,
+        )
+    except AssemblyError:
+        if front is not None:
+            check_suffix(Path(file))
+        raise
 
 
 def _structured(file: str, functions: Sequence[str]) -> str:

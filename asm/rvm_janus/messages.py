@@ -1,0 +1,25 @@
+"""Messages in the words of Janus."""
+
+from __future__ import annotations
+
+from rvm_asm.messages import Reporter, Words
+
+_WORDS = (
+    (
+        r"accumulate into a fresh ancilla: +alloc \w+: \w+ / (?:add|sub|xor) (\w+), (.*)",
+        r"`local int \1 = \2` holds the value meanwhile",
+    ),
+    (
+        r"pass a copy for (`\w+`): alloc it, add the value, call, and uncompute the copy",
+        r"pass a copy for \1: `local int t = …`, and after the call `delocal int t = …`",
+    ),
+    (r"`func \w+\(x: f64\)`", "`procedure main()`"),
+    (r"copy it into an ancilla, and use that", "use a copy: `local int t = …`"),
+)
+"""What the assembler's messages say of its statements, and what that is in Janus."""
+
+
+class JanusReporter(Reporter):
+    """A reporter whose messages speak of Janus."""
+
+    words = Words(_WORDS)
