@@ -25,6 +25,7 @@ from rvm_asm.derivatives import (
     said_of,
 )
 from rvm_asm.generics import FUNCTION
+from rvm_asm.habits import DERIVATIVES
 from rvm_asm.maps import MAPS, mapping
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Node, Ref, Word
@@ -34,16 +35,6 @@ from rvm_asm.specialising import Specialising
 from rvm_asm.stacked import text_of
 from rvm_asm.stats import EffectStat, Invoke, Iterate
 from rvm_asm.values import Rejected
-
-DERIVATIVES = {
-    "grad": "f'(arguments; bars)",
-    "gradient": "f'(arguments; bars)",
-    "vjp": "f'(arguments; bars)",
-    "adjoint": "f~'(arguments; bars)",
-    "jvp": "f.(arguments; dots)",
-    "tangent": "f.(arguments; dots)",
-}
-"""What derivatives are called elsewhere, and how they are called here."""
 
 
 class Calls(Specialising):
@@ -282,16 +273,15 @@ class Calls(Specialising):
         name = stat.callee.text
         params = [b for _, b in signature]
         leaves = [self.leaves(a) for a in stat.args]
-        for k, one in enumerate(said):
-            if one.dual:
-                leaves[k] = self._with_bars(one, stat.args[k], leaves[k], params[k])
         if len(params) != len(stat.args):
             # The leaves of a record may be given one by one, as disassembled code does.
             params = [s for b in params for s in (b.leaves() if isinstance(b, NameGroup) else (b,))]
         if len(params) != len(stat.args):
             self.wrong_count(name, [p for p, _ in signature], len(stat.args), stat)
         out: list[tuple[list[Expr] | None, list[Slot]]] = []
-        for b, found, arg in zip(params, leaves, stat.args, strict=True):
+        for k, (b, found, arg) in enumerate(zip(params, leaves, stat.args, strict=True)):
+            if said and said[k].dual:
+                found = self._with_bars(said[k], arg, found, b)
             slots = list(b.leaves()) if isinstance(b, NameGroup) else [b]
             if (found is not None) != isinstance(b, NameGroup) or (
                 found is not None and len(found) != len(slots)

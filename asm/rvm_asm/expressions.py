@@ -347,6 +347,8 @@ class ExpressionParser(Cursor):
                 self.fail(f"`,` or `{close}`")
 
     def _scalar_ref(self) -> TypeRef:
+        if self.texts[self.i] == "{":
+            self.fail("a type", "a record written in place has a name: `Body{pos: f64[3], m: f64}`")
         name = self.word("a type")
         frac: int | None = None
         if name.text == "fixed" and self.accept("("):

@@ -120,7 +120,8 @@ def habit(kinds: Sequence[str], texts: Sequence[str]) -> Habit | None:
         return Habit(0, 2, *WORDS["elif"])
     if first == "for":
         return _loop(texts)
-    found = _anywhere(kinds, texts)
+    found = _derivative(texts) if first in _CALLS else None
+    found = found or _anywhere(kinds, texts)
     if found is not None:
         return found
     if first in ("func", "def"):
@@ -184,6 +185,27 @@ _METHODS = {
     "max": "amax({0})",
     "min": "amin({0})",
 }
+
+
+_CALLS = ("call", "uncall", "map", "unmap")
+DERIVATIVES = {
+    "grad": "f'(arguments; bars)",
+    "gradient": "f'(arguments; bars)",
+    "vjp": "f'(arguments; bars)",
+    "adjoint": "f~'(arguments; bars)",
+    "jvp": "f.(arguments; dots)",
+    "tangent": "f.(arguments; dots)",
+}
+"""What derivatives are called elsewhere, and how they are called here."""
+
+
+def _derivative(texts: Sequence[str]) -> Habit | None:
+    """A call of what is called so elsewhere: `call f.grad(…)`, `call grad f(…)`."""
+    for stop, name, word in ((4, texts[1:2], texts[3:4]), (2, texts[2:3], texts[1:2])):
+        if word and word[0] in DERIVATIVES and name and name[0].isidentifier():
+            form = f"{texts[0]} {name[0]}{DERIVATIVES[word[0]][1:]}"
+            return Habit(1, stop, "a derivative is called with a mark", f"`{form}`")
+    return None
 
 
 def _method(texts: Sequence[str], k: int) -> Habit:

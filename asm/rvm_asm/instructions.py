@@ -52,7 +52,7 @@ class InstructionParser(ExpressionParser):
         what = MARKS[marks[-1]].duals
         form = f"`{op} {callee.text}{''.join(marks)}(arguments; {what})`"
         args = self.arguments(";", f"{what} follow the arguments: {form}")
-        bars = self.arguments(")")
+        bars = self.arguments(")", f"{what} are separated by commas: {form}")
         return Invoke(op, callee, args, start, self.last_end(), types, marks=marks, bars=bars)
 
     def _marks(self) -> tuple[str, ...]:

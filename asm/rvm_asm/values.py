@@ -224,6 +224,8 @@ class ValueReader:
         name = node.name
         start = node.start
         hint = did_you_mean(name, [*FUNCTIONS, *self.program.pures])
+        if name in ("top", "empty") and name not in self.program.functions:
+            self.reject("A040", f"`{name}` takes a stack, by its name", node)
         if name in self.program.functions or name in self.scope.types:
             hint = f"`{name}` is run by `call {name}(…)`, and its results are its parameters"
         elif name in OPCODES:
@@ -266,7 +268,7 @@ class ValueReader:
             "A040",
             f"`{node.name}` is a stack of arrays, whose top has no value here",
             node,
-            "instructions, calls and `alloc` may use it; or `pop x, s`, and push it again",
+            "`if`, `while`, instructions and calls may use it; or `pop x, s`, and push it again",
         )
 
     # Names and places.

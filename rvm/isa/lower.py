@@ -274,7 +274,9 @@ def _machine(row: OpRow, args: Sequence[Expr], registers: Sequence[Register]) ->
             f"the condition has the type {cond.type}, not bool",
             0,
             args,
-            hint="compare it: `… != 0`",
+            hint="compare elements, as `x[i] == y[i]`"
+            if isinstance(cond.type, Array)
+            else "compare it: `… != 0`",
         )
         return (cond,)
     target = args[0]

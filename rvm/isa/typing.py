@@ -107,7 +107,8 @@ def typed(node: Expr, want: Scalar | None = None) -> Expr:
     if isinstance(node, Apply) and node.type is None:
         return _typed_apply(node, want)
     if node.type is None:
-        raise TypeFault("an operand without a type", node)
+        hint = "`top(s)` is what lies on top, `len(s)` how much there is"
+        raise TypeFault("a stack has no value of its own", node, hint=hint)
     return node
 
 

@@ -421,6 +421,11 @@ func main(y: f64, x: f64, xb: f64)
         ("call nothing'(y; y)", "A045", "no function `nothing`"),
         ("call whole'(3;)", "A080", "none of its parameters"),
         ("call f~(y, x, 3; 1, xb)", "A002", "marks are `'`, `~'`, `.`"),
+        ("call f.grad(y, x, 3)", "A002", "with a mark\n"),
+        ("call f.jvp(y, x, 3; 1, xb)", "A002", "`call f.(arguments; dots)`"),
+        ("uncall adjoint f(y, x, 3)", "A002", "`uncall f~'(arguments; bars)`"),
+        ("call f'(y, x, 3; 1; xb)", "A002", "bars are separated by commas"),
+        ("call of'(y, r; r, y)", "A040", "`of'` takes a record `R` here"),
         ("call taken'(x; xb)", "A006", "`taken'` is declared"),
         (
             "call main'(y, x, xb, s, v, r, rs, q; y, xb, xb, s, v, r, rs, _)",

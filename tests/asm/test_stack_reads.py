@@ -114,7 +114,7 @@ def test_files_and_disassembled_code_keep_them() -> None:
         ("push s.top, s", "A016"),
         ("pop s.top, s", "A016"),
         ("add s.top, s.top", "A013"),
-        ("add y, top(y)", "A004"),
+        ("add y, top(y)", "A040"),
         ("add y, s", "A040"),
         ("add y, y.top", "A055"),
         ("add y, s.middle", "A055"),
