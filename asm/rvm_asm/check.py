@@ -172,13 +172,13 @@ def _notes(finding: Finding, emitter: CodeEmitter) -> Sequence[str]:
 
 def _hint(finding: Finding, emitter: CodeEmitter, report: Reporter) -> str:
     """The finding's help, with the value as the source writes it."""
-    head, sign, _ = finding.hint.partition("add t, ")
-    if finding.code != "A013" or finding.pc < 0 or not sign:
+    found = re.match("(.* / add \\w+, )", finding.hint)
+    if finding.code != "A013" or finding.pc < 0 or found is None:
         return finding.hint
     value = emitter.code[finding.pc].args[-1]
     at = _origins(emitter, finding.pc).get(id(value))
     text = None if at is None else report.sources.expression(at.start, at.end)
-    return finding.hint if text is None else f"{head}{sign}{shortened(text, MAX_HINT)}"
+    return finding.hint if text is None else f"{found[1]}{shortened(text, MAX_HINT)}"
 
 
 def _origins(emitter: CodeEmitter, pc: int) -> dict[int, Node]:

@@ -14,6 +14,7 @@ from rvm_asm.nodes import Lit, Node, Ref, Word
 from rvm_asm.printer import quoted
 from rvm_asm.stats import EffectStat, Extern, Invoke, Iterate, OpStat, Stat
 
+from rvm.codes.words import unused
 from rvm.isa import OPCODES
 from rvm.library import vocabulary
 from rvm.library.generic import GenericFunction
@@ -22,7 +23,7 @@ from rvm.library.vocabulary import Word as WordOf
 from rvm.stmt import BACKWARD, FORWARD
 from rvm_python.changes import places, root, shown
 from rvm_python.expressions import Expressions
-from rvm_python.messages import OUTSIDE, UNREAD
+from rvm_python.messages import INSTEAD, OUTSIDE, UNREAD
 from rvm_python.scope import MISSING, Local, Outside, Variable, constant
 from rvm_python.source import SourceText
 from rvm_python.table import opcode_named
@@ -222,18 +223,21 @@ class Calls(Expressions, ABC):
                 UNREAD,
                 f"the method `{call.func.attr}` is not read",
                 call,
-                "a method may be called in an expression: `y += x.sum()`",
+                INSTEAD.get(
+                    call.func.attr, "a method may be called in an expression: `y += x.sum()`"
+                ),
             )
         if target is not MISSING and constant(target) is MISSING:
             here = getattr(target, "__module__", None)
             if callable(target) and here not in ("builtins", "numpy", "math", "cmath", None):
                 self._function(call.func)
         self.operand(call)
+        place = unused("y", (n.id for n in ast.walk(call) if isinstance(n, ast.Name)))
         self.refuse(
             UNREAD,
             f"the value of `{text}` goes nowhere",
             call,
-            f"`y += {shown(call)}` adds it to a place",
+            f"`{place} += {shown(call)}` adds it to a place",
         )
 
     def _arguments(

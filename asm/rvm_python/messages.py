@@ -108,15 +108,15 @@ FORGETTING = {
     ast.FloorDiv: (
         "//=",
         "the remainder",
-        "`with rvm.ancilla({x} // {e}) as h:` holds the quotient",
+        "`with rvm.ancilla({x} // {e}) as {h}:` holds the quotient",
     ),
-    ast.Mod: ("%=", "the quotient", "`with rvm.ancilla({x} % {e}) as r:` holds the remainder"),
-    ast.Pow: ("**=", "which root it was", "`y += {x} ** {e}` adds the power to another place"),
+    ast.Mod: ("%=", "the quotient", "`with rvm.ancilla({x} % {e}) as {r}:` holds the remainder"),
+    ast.Pow: ("**=", "which root it was", "`{y} += {x} ** {e}` adds the power to another place"),
     ast.LShift: ("<<=", "the bits that are shifted out", "`rvm.rol({x}, {e})` rotates them"),
     ast.RShift: (">>=", "the bits that are shifted out", "`rvm.ror({x}, {e})` rotates them"),
-    ast.BitOr: ("|=", "which bits were set before", "`{x} ^= {e}`, or `y += {x} | {e}`"),
-    ast.BitAnd: ("&=", "which bits were set before", "`{x} ^= {e}`, or `y += {x} & {e}`"),
-    ast.MatMult: ("@=", "what was there", "`y += {x} @ {e}` adds the product to another place"),
+    ast.BitOr: ("|=", "which bits were set before", "`{x} ^= {e}`, or `{y} += {x} | {e}`"),
+    ast.BitAnd: ("&=", "which bits were set before", "`{x} ^= {e}`, or `{y} += {x} & {e}`"),
+    ast.MatMult: ("@=", "what was there", "`{y} += {x} @ {e}` adds the product to another place"),
 }
 """Updates that can't be undone: their sign, what they forget, what to write instead for x and e."""
 

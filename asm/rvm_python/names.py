@@ -119,6 +119,8 @@ class Names:
             case ast.Call(ast.Name("len"), [arg], []):
                 whole = self.constant(arg)
                 return len(whole) if isinstance(whole, tuple) else MISSING
+            case ast.Call(ast.Name(), [ast.Constant(str(c))], []) if len(c) == 1:
+                return ord(c) if self.outer(e.func) is ord else MISSING
             case ast.Compare(left, [op], [right]) if type(op) in _FOLDED:
                 return self._folded(e, type(op), [left, right])
             case ast.BoolOp(op, values):

@@ -15,6 +15,7 @@ from rvm_asm.stats import (
     Stat,
 )
 
+from rvm.codes.words import unused
 from rvm.stmt import BACKWARD, FORWARD
 from rvm_python.changes import is_exchange, operand_of, reads, same, shown
 from rvm_python.control import Control
@@ -95,7 +96,9 @@ class Statements(Control):
         text = shown(stat.target)
         if kind in FORGETTING:
             sign, what, hint = FORGETTING[kind]
-            hint = hint.format(x=text, e=shown(stat.value))
+            read = {n.id for n in ast.walk(stat) if isinstance(n, ast.Name)}
+            free = {n: unused(n, read) for n in ("y", "h", "r")}
+            hint = hint.format(x=text, e=shown(stat.value), **free)
             self.refuse(FORGETS, f"`{text} {sign} …` forgets {what}", stat, hint)
         start, end = self.at(stat)
         if isinstance(stat.target, ast.Name) and isinstance(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from itertools import count as count_from
 from typing import Any
 
 MOST_SHOWN = 100
@@ -76,4 +77,10 @@ def instead(word: object, known: Iterable[str], otherwise: str) -> str:
     return f"did you mean `{near}`?" if near else otherwise
 
 
-__all__ = ["count", "described", "instead", "meant", "plainly", "with_article"]
+def unused(name: str, taken: Iterable[str]) -> str:
+    """A name for something new, in an advice: the name itself or, if it is taken, with a number."""
+    known = set(taken)
+    return next(n for k in count_from(1) if (n := f"{name}{k}" if k > 1 else name) not in known)
+
+
+__all__ = ["count", "described", "instead", "meant", "plainly", "unused", "with_article"]

@@ -27,14 +27,15 @@ def perform(effect: Effect, values: list[Any], options: Options) -> None:
         for a, v in zip(effect.args, values, strict=True)
     ]
     if effect.kind == "print":
-        options.write(_text(effect.text, list(map(_told, effect.args, shown))))
+        text, rest = _filled(effect.text, list(map(_told, effect.args, shown)))
+        options.write(" ".join([*filter(None, (text,)), *map(_line, rest)]))
     elif effect.kind == "assert":
         if not values[0]:
-            shown = list(map(_told, effect.args, shown))
+            text, rest = _filled(effect.text, list(map(_told, effect.args, shown))[1:])
             raise MachineError(
                 "R013",
-                effect.text or "an assertion does not hold",
-                values={f"value {k}": v for k, v in enumerate(shown[1:], 1)},
+                text or "an assertion does not hold",
+                values={f"value {k}": v for k, v in enumerate(rest, len(shown) - len(rest))},
             )
     else:
         callback = options.callbacks.get(effect.text)
@@ -58,8 +59,8 @@ def _told(arg: Expr, value: Any) -> Any:
 _HOLE = re.compile(r"\{(?::(..))?\}")
 
 
-def _text(template: str, values: list[Any]) -> str:
-    """The line to print: `{}` is filled in order; values left over follow after spaces.
+def _filled(template: str, values: list[Any]) -> tuple[str, list[Any]]:
+    """A text whose `{}` are filled in order, and the values that are left over.
 
     `{:[]}` has a pair of brackets, between which elements stand with commas, rows in brackets
     again; a stack has its top first, and an empty one is `nil` in `{:<]}`.
@@ -72,8 +73,7 @@ def _text(template: str, values: list[Any]) -> str:
         value = rest.pop(0)
         return _line(value) if hole[1] is None else _listed(value, *hole[1])
 
-    out = _HOLE.sub(filled, template)
-    return " ".join([out, *map(_line, rest)]) if out else " ".join(map(_line, rest))
+    return _HOLE.sub(filled, template), rest
 
 
 def _line(value: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from rvm.codes.words import unused
 from rvm.expr import Expr, Place, index_places
 from rvm.isa import ENDS, MAKES, OPCODES, TypeFault, check_operands
 from rvm.isa.machine_ops import SHOWS
@@ -169,13 +170,16 @@ class Checker:
                 value = show(instr.args[c.operand], self.function)
                 t = c.written.type
                 kind = str(t) if isinstance(t, Scalar) else f"{elem_of(t)}[…]" if t else "…"
-                hint = f"accumulate into a fresh ancilla:  alloc t: {kind} / add t, {value}"
+                fresh = unused("t", (r.name for r in self.function.registers))
+                made = f"alloc {fresh}: {kind}"
+                hint = f"accumulate into a fresh ancilla:  {made} / add {fresh}, {value}"
             case "A014":
                 message, hint = self._passed_twice(instr, c)
             case "A015":
                 place = show(instr.args[c.operand], self.function)
                 message = f"the place `{place}` is found by `{other}`, which is changed"
-                hint = f"copy the index first:  alloc k: i64 / add k, {other}"
+                fresh = unused("k", (r.name for r in self.function.registers))
+                hint = f"copy the index first:  alloc {fresh}: i64 / add {fresh}, {other}"
             case _:
                 message = f"the places `{dst}` and `{other}` overlap, and both are changed"
         self.report(

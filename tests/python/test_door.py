@@ -27,6 +27,7 @@ from rvm_tools.cli import cli
 import rvm
 from rvm import Array, f64, i64
 from rvm.codec import encode
+from rvm.engines import executing
 from rvm.library.frontends import GROUP, ReadingOptions
 from rvm.library.vocabulary import words
 from rvm.types import SCALARS
@@ -458,6 +459,36 @@ def test_the_debugger_steps_through_python(folder: Path) -> None:
     for command in ("step", "step", "back"):
         console.execute(command)
     assert any("double(a, HALF)" in line for line in out) and any("prog.py:14" in o for o in out)
+
+
+@pytest.mark.parametrize("engine", executing())
+def test_texts_of_assertions_are_filled(engine: str) -> None:
+    @rvm.reversible
+    def f(t: i64, v: Array[i64, 2]):
+        assert t > 7, f"t is {t} now, v is {v}"
+
+    with pytest.raises(rvm.MachineError) as caught:
+        f(5, np.array([1, 2]), engine=engine)
+    assert (caught.value.message, caught.value.values) == ("t is 5 now, v is [1 2]", {})
+    text = "func g(t: i64)\n extern both\n  assert t > 7, {}\n end\n"
+    for written, said, left in (
+        ('"t is {} now", t', "t is 5 now", {}),
+        ('"t is {}, not {}", t, 8, t + 1', "t is 5, not 8", {"value 3": 6}),
+        ('"too small", t', "too small", {"value 1": 5}),
+        ('"{} and {}", t', "5 and {}", {}),
+        ('""', "an assertion does not hold", {}),
+    ):
+        with pytest.raises(rvm.MachineError) as caught:
+            rvm.assemble(text.replace("{}", written, 1)).g(5, engine=engine)
+        assert (caught.value.message, caught.value.values) == (said, left)
+
+
+def test_characters_are_numbers() -> None:
+    @rvm.reversible
+    def f(x: rvm.u8):
+        x += ord("a")
+
+    assert f(1).x == 98
 
 
 # ---------------------------------------------------------------- checkers

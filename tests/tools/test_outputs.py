@@ -210,3 +210,45 @@ def test_bytes_go_to_files_of_any_suffix(here: Path) -> None:
     shown = rvm("run", *given, "--out", "text=other", code=2).stderr
     assert "--out text=@raw:other" in shown
     assert "U012" in rvm("run", *given, "--out", "@raw:other", code=2).stderr
+
+
+def test_a_matrix_of_bools_is_read_back(here: Path) -> None:
+    (here / "f.rasm").write_text("func f(x: bool[m, n])\n")
+    rvm("run", "f.rasm", "x=[[true,false],[false,false]]", "--out", "x=x.csv")
+    found = rvm_json("run", "f.rasm", "x=@x.csv")["values"]["x"]
+    assert found == [[True, False], [False, False]]
+    (here / "x.csv").write_text("true,false\n1,x\n")
+    assert (
+        "line 2, column 2: `x` is not a number" in rvm("run", "f.rasm", "x=@x.csv", code=1).stderr
+    )
+
+
+@pytest.mark.parametrize("kind", ["bool", "i8", "u64", "f32", "f64", "c128", "fixed", "log64"])
+def test_a_column_of_each_kind_is_read_back(here: Path, kind: str) -> None:
+    values = {
+        "bool": "[true,false]",
+        "c128": "[1+2j,-0.1-1e-30j]",
+        "u64": "[18446744073709551615,0]",
+    }
+    (here / "f.rasm").write_text(f"func f(x: {kind}[n])\n")
+    rvm(
+        "run",
+        "f.rasm",
+        f"x={values.get(kind, '[1,0.5]' if 'f' in kind else '[1,7]')}",
+        "--out",
+        "x=x.csv",
+    )
+    for back in ([], ["--back"]):
+        rvm("run", "f.rasm", "x=@x.csv", *back, "--out", "x=again.csv")
+        assert (here / "again.csv").read_bytes() == (here / "x.csv").read_bytes()
+
+
+def test_complex_numbers_in_a_table(here: Path) -> None:
+    (here / "z.csv").write_text("j,x\n1+2j,3\n-0.0,nan+1e-300j\n")
+    (here / "f.rasm").write_text("func f(z: c128[n], x: c128[n])\n")
+    found = rvm_json("run", "f.rasm", "z=@z.csv:j", "x=@z.csv:x")["values"]
+    assert [complex(v) for v in found["z"]] == [1 + 2j, 0]
+    assert str(complex(found["x"][1])) == "(nan+1e-300j)"
+    (here / "g.rasm").write_text("func f(x: f64[n])\n")
+    message = rvm_json("run", "g.rasm", "x=@z.csv:j", code=1)["errors"][0]["message"]
+    assert "complex" in message

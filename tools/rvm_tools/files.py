@@ -24,7 +24,7 @@ from rvm.codes.words import count
 from rvm.faults import InputError
 from rvm.host.archives import read_array, read_arrays
 from rvm.host.read import DATA, read_bytes, read_stream
-from rvm_tools.literals import MAX_DEPTH, MAX_DIGITS, File, read_literal
+from rvm_tools.literals import MAX_DEPTH, MAX_DIGITS, File, Typed, read_literal
 
 MAX_REASON = 300
 """How much of what NumPy says of a file is shown: it quotes lines of the file."""
@@ -98,7 +98,7 @@ def _value(source: _Source, parameter: str) -> Any:
             found = _json(source)
             return _plain(found if name is None else _pick(found, name, path, parameter), path)
         case ".csv":
-            return Grid(_csv(source))
+            return _csv(source)
         case other:
             raise InputError(
                 "I011",
@@ -245,8 +245,11 @@ def _plain(value: Any, path: Path, depth: int = 0) -> Any:
     return read_literal(value, files=None) if isinstance(value, str) else value
 
 
-def _csv(source: _Source) -> NDArray[Any]:
-    """The numbers of a table, comma-separated; one column or row is a vector."""
+def _csv(source: _Source) -> Grid | list[Any]:
+    """The numbers of a table, comma-separated; one column or row is a vector.
+
+    Bools and numbers with a type, which NumPy does not read, are literals in lists.
+    """
     path, column = source.path, source.name
     numbered = [
         (number, line)
@@ -254,7 +257,7 @@ def _csv(source: _Source) -> NDArray[Any]:
         if line.strip() and not line.startswith("#")
     ]
     if not numbered:
-        return np.zeros(0)
+        return Grid(np.zeros(0))
     header = [cell.strip().strip('"') for cell in numbered[0][1].split(",")]
     has_header = not any(map(_is_number, header))
     if column is not None and (not has_header or column not in header):
@@ -263,10 +266,10 @@ def _csv(source: _Source) -> NDArray[Any]:
     use = None if column is None else header.index(column)
     body = numbered[1:] if has_header else numbered
     if not body:
-        return np.zeros(0)
+        return Grid(np.zeros(0))
     lines = [line for _, line in body]
     # Whole numbers stay whole: those beyond i64 are u64, if none is below 0.
-    kinds = (np.int64, np.float64) if any("-" in line for line in lines) else _UNSIGNED
+    kinds = _SIGNED if any("-" in line for line in lines) else _UNSIGNED
     for dtype in kinds:
         try:
             with warnings.catch_warnings():
@@ -276,11 +279,21 @@ def _csv(source: _Source) -> NDArray[Any]:
         except (ValueError, OverflowError, DeprecationWarning) as error:
             reason = error
             continue
-        return table.reshape(-1) if 1 in table.shape else table
-    raise _failed(path, _wrong_line(body, use) or reason)
+        return Grid(table.reshape(-1) if 1 in table.shape else table)
+    wrong = _wrong_line(body, use)
+    if wrong:
+        raise _failed(path, wrong)
+    rows = [line.split(",") if use is None else [line.split(",")[use]] for line in lines]
+    cells = [[read_literal(cell.strip(), files=None) for cell in row] for row in rows]
+    if all(type(cell) is not bool and not isinstance(cell, Typed) for row in cells for cell in row):
+        raise _failed(path, reason)
+    if len(cells) == 1 or len(cells[0]) == 1:
+        return [cell for row in cells for cell in row]
+    return cells
 
 
-_UNSIGNED = (np.int64, np.uint64, np.float64)
+_SIGNED = (np.int64, np.float64, np.complex128)
+_UNSIGNED = (np.int64, np.uint64, np.float64, np.complex128)
 
 
 def _wrong_line(body: Sequence[tuple[int, str]], use: int | None) -> str:
@@ -302,8 +315,12 @@ def _wrong_line(body: Sequence[tuple[int, str]], use: int | None) -> str:
 
 
 def _is_number(text: str) -> bool:
+    text = text.strip().partition("'")[0]
+    if text in ("true", "false"):
+        return True
+    is_complex = "j" in text and any(map(str.isdigit, text))  # `j` alone is a column's name
     try:
-        float(text)
+        complex(text) if is_complex else float(text)
     except ValueError:
         return False
     return True

@@ -58,7 +58,7 @@ TEXT = "text:"
 """What stands before a text without quotes."""
 _HINT = (
     "a value is a number, true, false, [a, list], {field: value}, "
-    'zeros(5), ones(2, 3), range(10), "a text" or @file'
+    "zeros(5), ones(2, 3), range(10), text:letters, @file, or @raw:file for its bytes"
 )
 _MAKERS = ("zeros", "ones", "range")
 

@@ -97,9 +97,8 @@ def _hint(out: OutputFile, word: str, named: bool) -> str:
     if not named and out.kind in ONE:
         return f"such a file holds one value: --out NAME={word}"
     start = f"{out.name}=" if named else ""
-    if named and not Path(out.file).suffix:
-        return f"--out {start}{RAW}{out.file} writes its bytes"
-    return f"--out {start}{Path(out.file).with_suffix('.npy' if named else '.npz')}"
+    whole = f"--out {start}{Path(out.file).with_suffix('.npy' if named else '.npz')}"
+    return f"--out {start}{RAW}{out.file} writes its bytes; or {whole}" if named else whole
 
 
 def check_names(found: Iterable[OutputFile], names: Sequence[str]) -> None:
