@@ -321,18 +321,18 @@ class Lowering:
             once = k == 1 and not _repeated(e.body, e.pattern)
             if self._fuses(e.value, once):
                 self.note(e.pattern, "each element is put in where it is used", e.value, "0")
-                return self.add(place, _put(e.body, e.pattern, e.value), env, fresh)
+                return self.add(place, _put(e.body, e.pattern, e.value, self.names), env, fresh)
             try:
                 value = expression(e.value, env)
                 small = isinstance(value, (Ref, Lit))
                 if once and not small and isinstance(e.value.type, Arr):
-                    return self.add(place, _put(e.body, e.pattern, e.value), env, fresh)
+                    return self.add(place, _put(e.body, e.pattern, e.value, self.names), env, fresh)
                 if small or once:
                     return self.add(place, e.body, bound(e.pattern, value, env), fresh)
             except Hard:
                 if once and not fresh and isinstance(e.value.type, Scalar):
                     # It may be a part that is added by itself.
-                    return self.add(place, _put(e.body, e.pattern, e.value), env)
+                    return self.add(place, _put(e.body, e.pattern, e.value, self.names), env)
             return self._held(
                 e.pattern, e.value, env, lambda inner: self.add(place, e.body, inner, fresh)
             )
@@ -358,9 +358,7 @@ class Lowering:
             one = elem(e, Var("", type=I64), self.names)
         except Hard:
             return False
-        while isinstance(one, Let) and isinstance(one.value, Var):
-            one = one.body
-        return once or isinstance(one, (Index, Var, Num))
+        return once or _is_light(one)
 
     def note(
         self, name: str, text: str, e: Term, count: str = "", more: Term | None = None
@@ -739,11 +737,34 @@ def _as_fold(e: Term) -> Fold:
     return e
 
 
-def _put(e: Term, name: str, by: Term) -> Term:
-    """A term with another for a variable; every name is bound once, so that none is caught."""
+def _put(e: Term, name: str, by: Term, names: Names) -> Term:
+    """A term with another for a variable, and elements of that for its elements.
+
+    Every name is bound once, so that none is caught.
+    """
     if isinstance(e, Var):
         return by if e.name == name else e
-    return rebuild(e, lambda x: _put(x, name, by))
+    if isinstance(e, Index) and isinstance(e.of, Var) and e.of.name == name:
+        first, *rest = (_put(i, name, by, names) for i in e.items)
+        try:
+            one = elem(by, first, names)
+        except Hard:
+            pass
+        else:
+            return replace(e, of=one, items=tuple(rest)) if rest else one
+    return rebuild(e, lambda x: _put(x, name, by, names))
+
+
+def _is_light(e: Term) -> bool:
+    """Whether an element is one of another array, perhaps one of several, by its number."""
+    match e:
+        case Let(_, a, b):
+            return _is_light(a) and _is_light(b)
+        case If(Op("<", _), a, b):
+            return _is_light(a) and _is_light(b)
+        case Op("+" | "-", args):
+            return e.type == I64 and all(map(_is_light, args))
+    return isinstance(e, (Index, Var, Num))
 
 
 def _repeated(e: Term, name: str) -> bool:

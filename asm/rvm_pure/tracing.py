@@ -12,6 +12,7 @@ from rvm.isa import FUNCTIONS
 from rvm.isa.rows import reduction_by
 from rvm.isa.rules import OF_ARRAYS
 from rvm.types import BOOL, F64, I64, Scalar
+from rvm_pure.lengths import size_of
 from rvm_pure.recorder import Recorder, refused
 from rvm_pure.terms import (
     Each,
@@ -422,6 +423,59 @@ def sliced(x: Traced, s: slice) -> Traced:
     return x._new(Each(Lam((k,), Index(x.term, (at,))), (Prim("iota", (count,)),)))
 
 
+def concatenated(arrays: Any, axis: Any = 0) -> Any:
+    """`np.concatenate`: arrays one after the other, by their first dimension."""
+    if not isinstance(arrays, (tuple, list)) or not arrays or axis != 0:
+        raise refused("it is traced of a list of arrays, along their first axis")
+    parts = [a for a in arrays if isinstance(a, Traced)]
+    if len(parts) < len(arrays) or any(a.ndim != parts[0].ndim or not a.ndim for a in parts):
+        raise refused("it is traced of arrays of as many dimensions, all of them traced")
+    lengths = [length_of(a) for a in parts]
+    starts: list[Term] = [Num(0)]
+    for n in lengths:
+        starts.append(_total(starts[-1], n))
+    k = Var(recorder_of(*parts).names.new("k"))
+    elements: list[Term] = [
+        Index(a.term, (k if start == Num(0) else Op("-", (k, start)),))
+        for a, start in zip(parts, starts, strict=False)
+    ]
+    *others, body = elements
+    for one, end in zip(reversed(others), reversed(starts[1:-1]), strict=True):
+        body = If(Op("<", (k, end)), one, body)
+    return parts[0]._new(Each(Lam((k.name,), body), (Prim("iota", (starts[-1],)),)))
+
+
+def _total(a: Term, b: Term) -> Term:
+    """A sum of lengths, as a length and so many more where it is one."""
+    known = [size_of(x) for x in (a, b)]
+    for x, n in zip((a, b), reversed(known), strict=True):
+        if n is not None and not n.name:
+            base = size_of(x)
+            return Op("+", (a, b)) if base is None else size_term(base.plus(n.more))
+    return Op("+", (a, b))
+
+
+def rolled(x: Any, shift: Any, axis: Any = None) -> Any:
+    """`np.roll` of an array with one dimension."""
+    if x.ndim != 1 or not isinstance(shift, (int, np.integer)) or axis not in (None, 0, -1):
+        raise refused("it is traced of arrays with one dimension, by a number that is written")
+    n, k = length_of(x), Var(x.recorder.names.new("k"))
+    last = Op("-", (n, Num(1)))
+    body: Term = Index(x.term, (Op("%", (Op("-", (k, Num(int(shift)))), n)),))
+    if shift == 1:
+        before = Index(x.term, (Op("-", (k, Num(1))),))
+        body = If(Op("<", (k, Num(1))), Index(x.term, (last,)), before)
+    elif shift == -1:
+        after = Index(x.term, (Op("+", (k, Num(1))),))
+        body = If(Op("<", (k, last)), after, Index(x.term, (Num(0),)))
+    return x._new(Each(Lam((k.name,), body), (Prim("iota", (n,)),)))
+
+
+def difference(x: Any) -> Any:
+    """`np.diff` of an array: what each element is more than the one before."""
+    return x[1:] - x[:-1]
+
+
 def _end(v: Any, n: Term) -> Term:
     """An end of a slice as a term; a negative one counts from the end."""
     if isinstance(v, Term):
@@ -473,6 +527,9 @@ ARRAY_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "zeros_like": like(0.0),
     "ones_like": like(1.0),
     "take": lambda x, k: x[k],
+    "concatenate": concatenated,
+    "roll": rolled,
+    "diff": difference,
     "shape": lambda x: x.shape,
     "ndim": lambda x: x.ndim,
     "size": lambda x: x.size,

@@ -33,6 +33,19 @@ FUNCTIONS: list[tuple[Callable[..., Any], dict[str, Any], tuple[Any, ...]]] = [
     (lambda x: (np.sin(x), np.outer(x, x)), {"x": VECTOR}, (X,)),
     (lambda x: np.arctan2(x, 2) ** 2 + np.hypot(x, 1) - x // 2, {"x": VECTOR}, (X,)),
     (lambda x: np.log1p(np.exp(-x)), {"x": VECTOR}, (X,)),
+    (lambda x: np.concatenate([x[:1], x, x[-1:]]), {"x": VECTOR}, (X,)),
+    (
+        lambda x, y: np.concatenate((x, y * 2)).sum() * x[0],
+        {"x": VECTOR, "y": "f64[m]"},
+        (X, X[1:]),
+    ),
+    (
+        lambda x: np.roll(x, 1) - np.roll(x, -1) + np.roll(x, 6) * np.roll(x, -3),
+        {"x": VECTOR},
+        (X,),
+    ),
+    (lambda x: np.diff(x) ** 2, {"x": VECTOR}, (X,)),
+    (lambda w: np.concatenate([w, w[:1]]), {"w": MATRIX}, (M,)),
     (lambda x: np.where(np.logical_and(x > 0, x < 1), x, -x), {"x": VECTOR}, (X,)),
     (lambda x: np.where(np.logical_or(x < 0, x > 1), x, -x), {"x": VECTOR}, (X,)),
 ]
@@ -203,3 +216,19 @@ def test_what_would_lose_digits_is_refused() -> None:
     for dtype in ("fixed[n]", "i64[n]"):
         with pytest.raises(InputError, match="I003"):
             rvm.pure(lambda k: k + k, k=dtype)(np.array([0.5, 1.5]))
+
+
+def test_a_stencil_on_a_padded_array_is_loops_over_parts() -> None:
+    def step(u: Any, c: Any) -> Any:
+        p = np.concatenate([u[:1], u, u[-1:]])
+        return u + c * (p[:-2] - 2.0 * u + p[2:])
+
+    def ring(u: Any, c: Any) -> Any:
+        return u + c * (np.roll(u, 1) - 2.0 * u + np.roll(u, -1))
+
+    for f in (step, ring):
+        pure = rvm.pure(f, u=VECTOR, c="f64")
+        text = pure.stage("rasm")
+        assert "choose" not in text and "alloc" not in text.replace("alloc out_length", "")
+        for n in range(1, 5):
+            np.testing.assert_allclose(pure(X[:n], 0.1), f(X[:n], 0.1), rtol=1e-14)
