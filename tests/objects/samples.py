@@ -12,7 +12,7 @@ import rvm
 from rvm import pebble
 from rvm.accounts.counts import Counts
 from rvm.engines import executing
-from rvm.faults import CollectedError, Where
+from rvm.faults import CollectedError, Diagnostic, Where
 from rvm.library.lane_map import LaneMap, LaneResult
 from rvm.library.vocabulary import Array, Stack, word
 from rvm.run.results import Result
@@ -161,6 +161,9 @@ def online() -> Iterator[Any]:
 BENCH = "INPUT(a)\nINPUT(b)\nOUTPUT(z)\ny = NAND(a, b)\nz = NOT(y)\n"
 
 SAMPLES: dict[type[Any], Callable[[], Iterator[Any]]] = {
+    rvm.AssemblyWarning: lambda: iter(
+        [rvm.AssemblyWarning(Diagnostic("A077", "it may fail", Where("a.rasm", 3), hint="or not"))]
+    ),
     rvm.Fixed: lambda: iter([rvm.Fixed(5, 3), rvm.Fixed(-7)]),
     rvm.LogNumber: lambda: iter([rvm.LogNumber(1.5)]),
     rvm.FunctionHandle: functions,
