@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
+from rvm.codes.words import described
 from rvm.expr import Expr
 from rvm.types import Array, RegisterType, Scalar, Stack
 
@@ -223,7 +224,11 @@ class Program:
             name = (generics.entry if generics is not None and values else "") or self.entry
         if name in self:
             return self, name
-        if generics is None or name.split("[")[0].strip("` ") not in generics.names:
+        if (
+            not isinstance(name, str)
+            or generics is None
+            or name.split("[")[0].strip("` ") not in generics.names
+        ):
             return None
         if name in generics.names:
             name = generics.inferred(name, values or {})
@@ -252,7 +257,7 @@ def program_of(given: AnyProgram) -> Program:
     if isinstance(given, Holder):
         return given.program
     if not isinstance(given, Program):
-        raise TypeError(f"expected a program or a library, not {type(given).__name__}")
+        raise TypeError(f"expected a program or a library, not {described(given)}")
     return given
 
 

@@ -60,8 +60,8 @@ def test_a_library_is_taken_where_a_program_is(what: str) -> None:
 
 
 def test_nothing_else_is_taken() -> None:
-    for other in (LIBRARY.f, TEXT, None):
-        with pytest.raises(TypeError, match=f"not {type(other).__name__}"):
+    for other, told in ((LIBRARY.f, "a FunctionHandle"), (TEXT, "a str"), (None, "None")):
+        with pytest.raises(TypeError, match=f"not {told}$"):
             rvm.Machine(other, "f", y=0.0, x=1.0)  # type: ignore[arg-type]
 
 

@@ -28,6 +28,7 @@ from rvm.numbers import system
 from rvm.numbers.residue import Residue
 from rvm.program import Function, Layout, Program, Record
 from rvm.run.binding import bind, from_register, result, rows_of, unknown
+from rvm.run.doors import door
 from rvm.run.machine import Machine
 from rvm.run.raw import Run
 from rvm.run.results import Info, Result, Told
@@ -71,6 +72,8 @@ class Pullback:
         self.regs = self._there.regs
         self.result: Result = result(self.function, self.regs, self._there.info)
         self._heights = {k: len(v) for k, v in enumerate(self.regs) if isinstance(v, list)}
+        self._consumed = False
+        """Whether it has gone back, which its adjoints do in place."""
         self._entered: list[Callable[[dict[int, Any]], None]] = []
         """What entered the adjoints of the results, which the run back consumes."""
         self.verdict: Verdict | None = None
@@ -83,6 +86,14 @@ class Pullback:
         """The function that was run."""
         return self.target.function
 
+    called = "pullback"
+    """What it is called where a call of its methods is shown."""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the function's parameters."""
+        return tuple(p.name for p in self.function.params)
+
     @property
     def program(self) -> Program:
         """The gradient program."""
@@ -93,6 +104,7 @@ class Pullback:
         """The function that runs back with adjoints."""
         return self.program.function(adjoint_names(self.target.program)[self.target.name])
 
+    @door
     def value(self, loss: str) -> float:
         """The value of a scalar place of the results: what `seed` starts the adjoints of.
 
@@ -107,10 +119,12 @@ class Pullback:
         t = elem_of(self.function.registers[place.slot].type)
         return float(raw if t.is_log else system(t).to_python(raw))
 
+    @door
     def loss(self, loss: str) -> Named:
         """The real scalar place of the results that `loss` names, or InputError I008."""
         return loss_place(self.function, loss)
 
+    @door
     def seed(self, loss: str) -> None:
         """Set the adjoint of a scalar place of the results to one."""
         place = self.loss(loss)
@@ -127,6 +141,7 @@ class Pullback:
         """Add one to the adjoint of a scalar place; IndexError outside its array."""
         self._enter(lambda bars: seed_place(bars, place))
 
+    @door
     def seed_all(self, seeds: Mapping[str, Any]) -> None:
         """Add adjoints given by parameter (records as mappings, stacks as lists)."""
         self._enter(lambda bars: add_seeds(self.function, bars, seeds))
@@ -135,12 +150,22 @@ class Pullback:
         seed(self.bars)
         self._entered.append(seed)
 
+    @door
     def __call__(self, wrt: Collection[str] | None = None, *, check: bool = True) -> Result:
         """Run back with the adjoints: those of the inputs, by parameter.
 
         InvertibilityError R017 if the values do not come back to where they began and the adjoints
-        are not right either; `check=False` leaves that to the caller.
+        are not right either; `check=False` leaves that to the caller.  UsageError U005 the second
+        time.
         """
+        by_parameter(self.function, self.bars, lambda layout: None, wrt=wrt)
+        if self._consumed:
+            raise UsageError(
+                "U005",
+                "this pullback has gone back already",
+                hint="make another one; `seed_all` takes adjoints of several results at once",
+            )
+        self._consumed = True
         values = [*self.regs, *self.bars.values()]
         log = self.there.state.residue if self.options.strict else None
         way = "back with the adjoints"

@@ -14,11 +14,12 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from inspect import signature
+from os import PathLike
 from pathlib import Path
 from types import ModuleType
 from typing import TypedDict, Unpack
 
-from rvm.codes.words import instead
+from rvm.codes.words import described, instead
 from rvm.faults import AssemblyError, BytecodeError, UsageError, Where
 from rvm.host.read import DATA, read_bytes, read_stream
 from rvm.library.handle import Library
@@ -94,6 +95,9 @@ def load(
     `include_path`, or "none"; `options` are those of the front end.  OSError if it cannot be read;
     AssemblyError, BytecodeError or VerifyError if it is unsound.
     """
+    if not isinstance(path, (str, PathLike)):
+        hint = "`rvm.assemble(text)` reads a text"
+        raise UsageError("U006", f"a file has a path, not {described(path)}", hint=hint)
     if str(path) == "-":
         return loads(
             read_stream(sys.stdin.buffer), "<stdin>", includes=includes, include_path=include_path
@@ -159,6 +163,9 @@ def assemble(
     Unless `includes` allows it, a text includes no files: "below" are those in the folders of
     `include_path`, "any" is every file.
     """
+    if not isinstance(text, str):
+        hint = "`rvm.load(path)` reads a file"
+        raise UsageError("U006", f"a program is a text, not {described(text)}", hint=hint)
     point = _front_end(Path("a.rasm"))
     front = import_module(point.module).assemble
     return Library(front(text, name, includes=includes, include_path=include_path))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, cast
 from rvm.derive.target import Target
 from rvm.faults import UsageError
 from rvm.library.description import Documented, documentation
-from rvm.library.doors import door
 from rvm.library.handle import FunctionHandle
 from rvm.program import Program
+from rvm.run.doors import door
 from rvm.run.results import is_of_a_run
 from rvm.state import Options
 

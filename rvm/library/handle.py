@@ -7,15 +7,15 @@ from dataclasses import replace
 from inspect import Signature
 from typing import TYPE_CHECKING, Any, cast
 
-from rvm.codes.words import count, described, instead
+from rvm.codes.words import count, described, instead, plainly
 from rvm.derive.gate import gradient_check, later
 from rvm.derive.target import Target
 from rvm.faults import UsageError
 from rvm.host.signals import Listening, interrupted, is_ctrl_c
 from rvm.library.description import Documented, documentation, signature
-from rvm.library.doors import door
 from rvm.program import AnyProgram, Function, Holder, Program, head_text, program_of
 from rvm.run.direct import direct_of
+from rvm.run.doors import door
 from rvm.run.kept import Kept
 from rvm.run.machine import OPTION_NAMES, Machine
 from rvm.run.results import Result, is_of_a_run, values_of
@@ -55,9 +55,10 @@ class FunctionHandle:
         if name not in program:
             found = program.having(name)
             if found is None:
+                shown = name if isinstance(name, str) else plainly(name)
                 raise UsageError(
                     "U001",
-                    f"the program has no function `{name}`",
+                    f"the program has no function `{shown}`",
                     hint=instead(name, program, f"it has: {', '.join(program)}"),
                 )
             program, name = found

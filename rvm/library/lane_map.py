@@ -19,8 +19,8 @@ from rvm.codes.words import count, described, instead
 from rvm.derive.gate import gradient_check
 from rvm.faults import InputError, Interrupted, RvmError, UsageError
 from rvm.host.signals import Listening, interrupted, is_ctrl_c
-from rvm.library.doors import door
 from rvm.program import Function
+from rvm.run.doors import door
 from rvm.run.lane_binding import Lanes, values_of
 from rvm.run.lanes import LaneRun, run_lanes
 from rvm.run.machine import OPTION_NAMES

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from operator import index
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from numpy import errstate
 
+from rvm.codes.words import described
 from rvm.engines import ENGINES, counting, engine, having
 from rvm.engines.protocol import LEAST, Engine, first_chunk
 from rvm.faults import (
+    InputError,
     Interrupted,
     InvertibilityError,
     LimitError,
@@ -39,6 +42,13 @@ CHUNK_SECONDS = 0.05
 
 OPTION_NAMES = tuple(f for f in Options.__dataclass_fields__)
 NO_LIMIT = 1 << 62
+
+
+def _whole(n: Any, what: str) -> int:
+    try:
+        return index(n)
+    except TypeError:
+        raise InputError("I009", f"{what} a whole number, not {described(n)}") from None
 
 
 class Machine:
@@ -269,6 +279,7 @@ class Machine:
 
     def step(self, n: int = 1) -> int:
         """Execute `n` ticks, backwards if negative; fewer at either end.  The ticks executed."""
+        n = _whole(n, "ticks are")
         return self._advance(abs(n), 1 if n >= 0 else -1)
 
     def run(self) -> Machine:
@@ -290,6 +301,7 @@ class Machine:
 
     def seek(self, time: int) -> int:
         """Go to a time, in whichever direction it lies; stops at either end.  The time reached."""
+        time = _whole(time, "a time is")
         if time != self.time:
             self.step(time - self.time)
         return self.time

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from inspect import isclass
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
@@ -115,7 +116,13 @@ def results() -> Iterator[Any]:
 
 
 def errors(kind: type[Any]) -> Iterator[Any]:
-    """Errors as they are raised, and by hand with every part."""
+    """Errors and warnings as they are raised, and by hand with every part."""
+    if issubclass(kind, rvm.AssemblyWarning):
+        with catch_warnings(record=True) as given:
+            simplefilter("always")
+            rvm.assemble("func f(x: i64)\n    inc x; inc x\n")
+        yield given[0].message
+        return
     if issubclass(kind, CollectedError):
         try:
             rvm.assemble("func f(x: f64)\n    add x, yy\n    add x, zz\n")

@@ -16,6 +16,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 SHOWN = {"loss": 'loss="{0}"', "tangents": '{{"{0}": …}}', "seeds": '{{"{0}": …}}'}
 """How an argument is written, for a parameter."""
+_UNNAMED = (Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 
 def door(method: Callable[P, T]) -> Callable[P, T]:
@@ -45,19 +46,26 @@ def door(method: Callable[P, T]) -> Callable[P, T]:
 def _misspelt(method: Any, handle: Any, named: Iterable[str]) -> str:
     """A hint at the method's own word for a name that is nearly one, and no parameter."""
     own = inspect.signature(method).parameters
-    words = [p.name for p in own.values() if p.kind is Parameter.KEYWORD_ONLY]
+    words = [n for n, p in own.items() if p.kind not in _UNNAMED and n != "self"]
     wrong = [n for n in named if n not in {*words, *handle.parameters, *OPTION_NAMES}]
     return next(filter(None, (instead(n, words, "") for n in wrong)), "")
 
 
 def _refused(method: Any, handle: Any, positional: int, named: Collection[str]) -> UsageError:
     own = list(inspect.signature(method).parameters.values())[1:]
-    first = [p.name for p in own if p.kind is Parameter.POSITIONAL_ONLY and p.default is p.empty]
-    words = [p.name for p in own if p.kind is Parameter.KEYWORD_ONLY and p.default is p.empty]
-    missing = first[positional:] + [name for name in words if name not in named]
-    name = f"{handle.called}.{method.__name__}"
+    takes_inputs = any(p.kind is Parameter.VAR_KEYWORD for p in own)
+    asked = [p for p in own if p.default is p.empty and p.kind is not Parameter.VAR_KEYWORD]
+    words = [p.name for p in asked if p.kind is Parameter.KEYWORD_ONLY]
+    first = [p.name for p in asked if p.kind is not Parameter.KEYWORD_ONLY]
+    missing = [n for n in (*first[positional:], *words) if n not in named]
+    name = handle.called
+    if method.__name__ != "__call__":
+        name += f".{method.__name__}"
+    strange = [n for n in named if not takes_inputs and n not in {p.name for p in own}]
     if missing:
         message = f"`{name}` needs {' and '.join(f'`{m}`' for m in missing)}"
+    elif strange:
+        message = f"`{name}` takes no `{strange[0]}`"
     elif any(p.kind is Parameter.POSITIONAL_ONLY for p in own):
         message = f"inputs of `{name}` go by name, or in one mapping"
     else:
@@ -68,7 +76,8 @@ def _refused(method: Any, handle: Any, positional: int, named: Collection[str]) 
     if method.__name__ == "with_options":
         shown.append('engine="native"')
     else:
-        shown += [f"{p}=…" for p in inputs] + [SHOWN[w].format(some) for w in words]
+        shown += [f"{p}=…" for p in inputs if takes_inputs]
+        shown += [SHOWN[w].format(some) for w in words]
     hint = f"`{name}({', '.join(shown)})`"
     near = _misspelt(method, handle, named)
     return UsageError("U005", message, hint=f"{near} {hint}" if near else hint)
