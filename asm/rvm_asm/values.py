@@ -411,6 +411,14 @@ class ValueReader:
             out: Expr | Span = Span(*ends)
         else:
             out = self.value(item)
+        for end in (out.lo, out.hi) if isinstance(out, Span) else (out,):
+            if isinstance(end, Const) and type(end.value) is int and end.value < 0:
+                self.reject(
+                    "A042",
+                    f"the index {end.value} is negative, and indices do not count from the end",
+                    step if isinstance(item, Range) else item,
+                    f"`n - {-end.value}`, where n is the length of the axis",
+                )
         self._depth -= 1
         return out
 

@@ -94,7 +94,8 @@ def literal(value: object, t: Scalar, node: Expr | None = None) -> Const:
     try:
         return Const(system(t).literal(value), t)
     except (ValueError, OverflowError, TypeError) as error:
-        raise TypeFault(str(error), node, code="A041") from None
+        hint = "make the other operand complex: `c128(…)`" if isinstance(value, complex) else ""
+        raise TypeFault(str(error), node, hint=hint, code="A041") from None
 
 
 def typed(node: Expr, want: Scalar | None = None) -> Expr:

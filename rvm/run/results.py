@@ -103,7 +103,14 @@ class Result(Mapping[str, Any]):
         return found
 
     def __getitem__(self, name: str) -> Any:
-        return self._values[name]
+        try:
+            return self._values[name]
+        except KeyError:
+            raise KeyError(self._lacks(name)) from None
+
+    def _lacks(self, name: object) -> str:
+        names = ", ".join(f"`{n}`" for n in self._values)
+        return f"the result has no `{name}`: it has {names or 'nothing'}"
 
     def __getattr__(self, name: str) -> Any:
         if name in Result.__slots__:
@@ -112,7 +119,7 @@ class Result(Mapping[str, Any]):
         try:
             return self._values[name]
         except KeyError:
-            raise AttributeError(f"the result has no `{name}`") from None
+            raise AttributeError(self._lacks(name)) from None
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("a result does not change")

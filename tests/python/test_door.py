@@ -483,6 +483,14 @@ def test_texts_of_assertions_are_filled(engine: str) -> None:
         assert (caught.value.message, caught.value.values) == (said, left)
 
 
+def test_names_that_a_result_lacks_are_told_with_those_that_it_has() -> None:
+    out = scale_into(1.0, 2.0)
+    for error, ask in ((AttributeError, lambda: out.z), (KeyError, lambda: out["z"])):
+        with pytest.raises(error, match="the result has no `z`: it has `y`, `x`"):
+            ask()
+    assert out.get("z") is None and "z" not in out and not hasattr(out, "z")
+
+
 def test_characters_are_numbers() -> None:
     @rvm.reversible
     def f(x: rvm.u8):

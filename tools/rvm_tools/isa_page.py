@@ -29,7 +29,8 @@ This page is made from the tables `rvm.isa.OPCODES` and `rvm.isa.FUNCTIONS` by
 how the assembly language writes instructions, `docs/adding-an-opcode.md` how to add to them.
 """
 _OPERANDS = {
-    "select": "c a b", "<<": "x k", ">>": "x k", "rotl": "x k", "rotr": "x k", "dim": "x k",
+    "select": "c a b", "choose": "c a b",
+    "<<": "x k", ">>": "x k", "rotl": "x k", "rotr": "x k", "dim": "x k",
     "for_end": "a b s", "gather": "x indices", "scatter": "x indices n", "complex": "re im",
     "sum_like": "v x", "spread_like": "v x", "prod_others_1": "x d", "prod_others_2": "x d e",
     "atan2": "y x",
