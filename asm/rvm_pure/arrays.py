@@ -19,15 +19,9 @@ from rvm_pure.terms import (
     Var,
     free,
     names_in,
-    rebuild,
+    put,
 )
 from rvm_pure.types import Arr
-
-
-def _put(e: Term, name: str, by: Term) -> Term:
-    if isinstance(e, Var):
-        return by if e.name == name else e
-    return rebuild(e, lambda x: _put(x, name, by))
 
 
 def each(e: Each) -> Term:
@@ -39,11 +33,11 @@ def each(e: Each) -> Term:
     for k, (p, a) in enumerate(zip(params, arrays, strict=True)):
         found = _known(a)
         if found is not None and isinstance(p, str) and p in uses and is_value(found):
-            return replace(e, fn=replace(e.fn, body=_put(body, p, found)))
+            return replace(e, fn=replace(e.fn, body=put(body, {p: found})))
         if isinstance(p, str) and a in arrays[:k] and isinstance(params[arrays.index(a)], str):
             first = params[arrays.index(a)]
             if p in uses and isinstance(first, str) and first != "_":
-                merged = _put(body, p, Var(first))
+                merged = put(body, {p: Var(first)})
                 return replace(e, fn=replace(e.fn, body=merged))
     kept = [k for k, p in enumerate(params) if any(n in uses for n in names_in(p))]
     if len(kept) < len(params):

@@ -36,6 +36,7 @@ from rvm_pure.terms import (
     children,
     free,
     names_in,
+    put,
     rebuild,
 )
 from rvm_pure.types import Arr, Type
@@ -190,17 +191,17 @@ def _let(e: Let) -> Term:
     lets: list[tuple[Pattern, Term]] = []
     body: Term = e
     seen: dict[Term, str] = {}
-    put: dict[str, Term] = {}
+    known: dict[str, Term] = {}
     while isinstance(body, Let):
-        value = _simpler(_put(body.value, put))
+        value = _simpler(put(body.value, known))
         if isinstance(body.pattern, str) and value in seen:
-            put[body.pattern] = Var(seen[value], type=value.type)
+            known[body.pattern] = Var(seen[value], type=value.type)
         else:
             if isinstance(body.pattern, str) and not is_value(value):
                 seen[value] = body.pattern
             lets += _apart(body.pattern, value)
         body = body.body
-    body = _simpler(_put(body, put))
+    body = _simpler(put(body, known))
     for p, value in reversed(lets):
         body = _bound(p, value, body)
     return body
@@ -225,7 +226,7 @@ def _bound(p: Pattern, value: Term, body: Term) -> Term:
     if not k:
         return body
     if is_value(value) or (k == 1 and not repeated(body, p)):
-        return _put(body, {p: value})
+        return put(body, {p: value})
     if isinstance(value, Tup) and _only_parts(body, p):
         stem = [f"{p}'{j}" for j in range(len(value.items))]
         named = {
@@ -279,15 +280,6 @@ def _only(e: Term, kept: list[int]) -> Term | None:
             one = len(kept) == 1
             return Loop(q[0] if one else q, start[0] if one else Tup(start), var, n, rest, down)
     return None
-
-
-def _put(e: Term, to: Mapping[str, Term]) -> Term:
-    """A term with others for variables; names are bound once, so that none is caught."""
-    if not to:
-        return e
-    if isinstance(e, Var):
-        return to.get(e.name, e)
-    return rebuild(e, lambda x: _put(x, to))
 
 
 def repeated(e: Term, name: str) -> bool:

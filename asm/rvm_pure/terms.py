@@ -353,6 +353,15 @@ def _substituted(e: Any, to: dict[str, Term], names: Names) -> Any:
     return rebuild(e, inner)
 
 
+def put(e: Term, to: Mapping[str, Term]) -> Term:
+    """A term with others for variables; names are bound once, so that none is caught."""
+    if not to:
+        return e
+    if isinstance(e, Var):
+        return to.get(e.name, e)
+    return rebuild(e, lambda x: put(x, to))
+
+
 def tup(items: Iterable[Term]) -> Term:
     """A tuple of terms; of one it is that one."""
     found = tuple(items)
