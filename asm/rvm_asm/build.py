@@ -16,7 +16,13 @@ from rvm.verify import inout_slots, verify
 from rvm.verify.conflicts import CALLS
 from rvm_asm.bijections import passing
 from rvm_asm.blocks import Blocks
-from rvm_asm.check import report_aliases, report_counting, report_findings, report_shared
+from rvm_asm.check import (
+    report_aliases,
+    report_counting,
+    report_factors,
+    report_findings,
+    report_shared,
+)
 from rvm_asm.derivatives import Derivative, changing, complete
 from rvm_asm.generics import (
     FUNCTION,
@@ -277,6 +283,7 @@ class Build:
         lowered = Program((*whole, *more), "")
         report_counting(lowered, emitters, report)
         report_shared(lowered, emitters, report)
+        report_factors(emitters, report)
         functions: list[Function] = []
         for emitter, made in zip(emitters.values(), whole, strict=True):
             if emitter.broken:

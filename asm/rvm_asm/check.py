@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from rvm.expr import Apply, Expr, Place, children, places
+from rvm.expr import Apply, Const, Expr, Place, children, places
+from rvm.numbers.support import even_factor
 from rvm.program import Function, Program
+from rvm.types import elem_of
 from rvm.verify import Nodes, alias_findings, findings, inout_slots
 from rvm.verify.conflicts import CALLS
 from rvm.verify.finding import Finding
@@ -79,6 +81,24 @@ def report_counting(
                     hint="the loop itself counts it, there and back; use `while` to count "
                     "otherwise",
                 )
+
+
+def report_factors(emitters: Mapping[str, CodeEmitter], report: Reporter) -> None:
+    """Add a message, that of a run, for every integer multiplied in place by an even constant."""
+    for emitter in emitters.values():
+        for pc, instr in enumerate(emitter.code):
+            if instr.op not in ("mul", "unmul") or not isinstance(instr.args[1], Const):
+                continue
+            factor, of = instr.args[1], instr.args[0].type
+            if of is None or not elem_of(of).is_integer or factor.value % 2:
+                continue
+            start, end = report.sources.stretch(emitter.spans[pc])
+            at = _origins(emitter, pc).get(id(factor))
+            if at is not None and start <= at.start < end:
+                start, end = at.start, at.end
+            fault = even_factor(factor.value)
+            with report.within(emitter.func, emitter.instance):
+                report.error(fault.code, fault.message, start, end, hint=fault.hint)
 
 
 def report_shared(program: Program, emitters: Mapping[str, CodeEmitter], report: Reporter) -> None:

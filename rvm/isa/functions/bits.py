@@ -9,12 +9,20 @@ enter("&", 2, elementwise("bits"), "the bits set in both", cost="ADDS", symbol="
 enter("|", 2, elementwise("bits"), "the bits set in one of them", cost="ADDS", symbol="|")
 enter("^", 2, elementwise("bits"), "the bits set in just one of them", cost="ADDS", symbol="^")
 enter("~", 1, elementwise("bits"), "every bit flipped", cost="ADDS", symbol="~")
-enter("<<", 2, shift, "x shifted left by k bits", cost="ADDS", symbol="<<", partial="exact")
+enter(
+    "<<",
+    2,
+    shift,
+    "x shifted left by k bits, an i64 or of x's type",
+    cost="ADDS",
+    symbol="<<",
+    partial="exact",
+)
 enter(
     ">>",
     2,
     shift,
-    "x shifted right by k bits, keeping its sign",
+    "x shifted right by k bits, an i64 or of x's type, keeping its sign",
     cost="ADDS",
     symbol=">>",
     partial="exact",
@@ -42,5 +50,5 @@ enter(
     "the upper half of x * y: the whole product, divided by 2^bits and rounded down",
     cost="MULTS",
 )
-enter("rotl", 2, shift, "the bits of x rotated left by k", cost="ADDS")
-enter("rotr", 2, shift, "the bits of x rotated right by k", cost="ADDS")
+enter("rotl", 2, shift, "the bits of x rotated left by k, an i64 or of x's type", cost="ADDS")
+enter("rotr", 2, shift, "the bits of x rotated right by k, an i64 or of x's type", cost="ADDS")
