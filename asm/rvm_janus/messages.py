@@ -13,6 +13,7 @@ _WORDS = (
         r"pass a copy for (`\w+`): alloc it, add the value, call, and uncompute the copy",
         r"pass a copy for \1: `local int t = …`, and after the call `delocal int t = …`",
     ),
+    (r"copy the index first: +alloc \w+: \w+ / add (\w+), (.*)", r"copy it: `local int \1 = \2`"),
     (r"`func \w+\(x: f64\)`", "`procedure main()`"),
     (r"copy it into an ancilla, and use that", "use a copy: `local int t = …`"),
 )

@@ -158,6 +158,7 @@ WRONG = {
     "": ("A010", 1, "`procedure main()`"),
     "procedure p(int a)\n  a += 1\nprocedure main()\n  int x[3]\n  call p(x)\n": ("A042", 5, "`a`"),
     "procedure main()\n  int x[3]\n  int y\n  x <=> y\n": ("A042", 4, "dimensions"),
+    "procedure main()\n  int i\n  int x[3]\n  x[i] <=> i\n": ("A015", 4, "`local int "),
     "procedure main()\n  int x\n  x += z\n": ("A005", 3, "declare it: `int z`"),
     "procedure main()\n  int x[2]\n  x[0] += x[x[0]] + x[0]\n": ("A013", 3, "local"),
     "procedure main()\n  int x\n  int y\n  if x then y += 1 fi x\n": ("A040", 4, "compare it"),
