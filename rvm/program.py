@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 from rvm.codes.words import described
-from rvm.expr import Expr
+from rvm.expr import Apply, Const, Expr, Place
 from rvm.types import Array, RegisterType, Scalar, Stack
 
 
@@ -271,7 +271,26 @@ def type_text(function: Function, reg: int) -> str:
             return stack_text(elem, register.shape)
         case Array(elem, rank):
             names = {(d.reg, d.axis): d.name for d in function.dims}
-            return f"{elem}[{', '.join(names.get((reg, k), ':') for k in range(rank))}]"
+            dims = register.dims or (None,) * rank
+            lengths = [names.get((reg, k)) or _length_text(function, dims[k]) for k in range(rank)]
+            return f"{elem}[{', '.join(lengths)}]"
+
+
+def _length_text(function: Function, length: Expr | None) -> str:
+    """A length as the assembly language writes it; `:` for what has no short text."""
+    match length:
+        case Const(int(value)):
+            return str(value)
+        case Place(reg, ()):
+            return function.registers[reg].name
+        case Apply("dim", (Place(reg, ()), Const(axis))):
+            return next((d.name for d in function.dims if (d.reg, d.axis) == (reg, axis)), ":")
+        case Apply(("+" | "-" | "*" | "//") as sign, (a, b)):
+            parts = [_length_text(function, part) for part in (a, b)]
+            if ":" in parts:
+                return ":"
+            return f" {sign} ".join(f"({p})" if " " in p and sign != "+" else p for p in parts)
+    return ":"
 
 
 def stack_text(elem: Scalar, shape: tuple[int, ...]) -> str:

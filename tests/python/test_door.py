@@ -491,6 +491,15 @@ def test_names_that_a_result_lacks_are_told_with_those_that_it_has() -> None:
     assert out.get("z") is None and "z" not in out and not hasattr(out, "z")
 
 
+def test_lengths_in_messages_are_those_that_are_declared() -> None:
+    text = "func f(x: i64[m], t: i64[2 * (m + 1), m - 1, 3])\n add t, 1\n"
+    shown = r"an i64\[2 \* \(m \+ 1\), m - 1, 3\]"
+    with pytest.raises(rvm.InputError, match=f"{shown}: its length on axis 1 must be 2, not 5"):
+        rvm.assemble(text).f(x=np.zeros(3, int), t=np.zeros((8, 5, 3), int))
+    with pytest.raises(rvm.InputError, match=shown):
+        rvm.assemble(text).f(x=np.zeros(3, int), t=1.5)
+
+
 def test_characters_are_numbers() -> None:
     @rvm.reversible
     def f(x: rvm.u8):
