@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rvm.expr import Apply, Const, Expr, Place, places
+from rvm.isa import FUNCTIONS
 from rvm.program import Instr
 from rvm.types import BOOL, Scalar
 from rvm.verify.alias import overlap
@@ -48,7 +49,7 @@ def _parts(cond: Expr, holds: bool) -> Iterator[tuple[Expr, bool]]:
         if cond.fn == "not":
             yield from _parts(cond.args[0], not holds)
             return
-        if cond.fn in ("and", "or"):
+        if FUNCTIONS[cond.fn].lazy and len(cond.args) == 2:
             if (cond.fn == "and") == holds:
                 for arg in cond.args:
                     yield from _parts(arg, holds)

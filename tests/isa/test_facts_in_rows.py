@@ -31,7 +31,7 @@ LEFT = {
     "rvm/ir": 3,
     "rvm/transform/graph.py": 1,
     "rvm/accounts/cost.py": 1,
-    "asm/rvm_asm": 3,
+    "asm/rvm_asm": 4,
     "tools/rvm_bench": 1,
     "tools/rvm_tools": 1,
 }

@@ -152,6 +152,36 @@ def test_grad_of_bennett_at_run_time() -> None:
     assert bars.c == pytest.approx(slope_c, rel=1e-9)
 
 
+GROWTH = rvm.assemble("func step(y: f64, x: f64)\n    add y, x * 1.001\n")
+
+
+@pytest.mark.parametrize(
+    "n, terms",
+    [
+        (600, {"goal": "erase", "pebbles": 10}),
+        (600, {"goal": "persist", "pebbles": 12}),
+        (300, {"goal": "persist", "strategy": "bennett", "radix": 3}),
+        (200, {"goal": "erase", "strategy": "uneven", "pebbles": 8}),
+    ],
+    ids=str,
+)
+def test_slots_that_are_used_often_keep_nothing_of_earlier_adjoints(
+    n: int, terms: dict[str, Any]
+) -> None:
+    made = emit(plan(n, **terms), GROWTH)
+    bars = made[made.program.entry].grad(y=0.0, x=2.0, loss="y")
+    assert bars.x == pytest.approx(1.001**n, rel=1e-11)
+
+
+def test_slots_that_are_used_often_when_the_run_knows_the_length() -> None:
+    program = rvm.assemble(
+        "func step(y: f64, x: f64)\n    add y, x * 1.001\n"
+        "func main(y: f64, x: f64, n: i64)\n    iterate step(y, x) times n with pebbles = 12\n"
+    )
+    bars = program.main.grad(loss="y", y=0.0, x=2.0, n=800)
+    assert bars.x == pytest.approx(1.001**800, rel=1e-11)
+
+
 def test_sweeps_with_steps_in_place() -> None:
     program = rvm.assemble(
         """

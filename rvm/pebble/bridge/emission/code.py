@@ -50,6 +50,7 @@ class StepWriter(Body):
         super().__init__()
         self.step = step
         self.with_y, self.sweeps, self._outermost = with_y, sweeps, whole
+        self._made: State | None = None
         self.slots = slots
         """The number of slots of the pool; the outermost function makes it."""
         self.pool = State(())
@@ -206,6 +207,28 @@ class StepWriter(Body):
         """The same instruction on all leaves of states."""
         for leaves in zip(*(self.places(s) for s in states), strict=True):
             self.put(op, *leaves)
+
+    def step_into(self, op: str, y: State, x: State, number: Expr | None) -> None:
+        """The step into a slot of the pool, or with "uncall" out of it.
+
+        Inexact states are made in a place of their own, and exchanged with the slot.  So the slot's
+        adjoint begins at zero each time: what an earlier state has left of it would be cancelled
+        by arithmetic only, and what rounding leaves of that grows from use to use.
+        """
+        f = self.step.function
+        if all(elem_of(f.registers[k].type).is_exact for k in self.step.x) or self.sweeps:
+            self.put(op, *self.arguments(y, x, number, None), symbol=f.name)
+            return
+        if self._made is None:
+            self._made = self.fresh_state("made")
+        made = self._made
+        self.each("alloc", made)
+        if op == "uncall":
+            self.each("swap", y, made)
+        self.put(op, *self.arguments(made, x, number, None), symbol=f.name)
+        if op == "call":
+            self.each("swap", y, made)
+        self.each("free", made)
 
     def numbered(self, *terms: Expr | int) -> Expr | None:
         """The number of a step: that of the function's first step, and these terms."""

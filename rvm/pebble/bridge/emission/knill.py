@@ -116,8 +116,7 @@ class _Stretch(StepWriter):
     def step_to(self, op: str, at: Expr, of: Expr | None, done: Expr | int) -> None:
         """A step from a slot, or from x, to another."""
         x = self.x if of is None else self.pool.at(of)
-        args = self.arguments(self.pool.at(at), x, self.numbered(done), None)
-        self.put(op, *args, symbol=self.step.function.name)
+        self.step_into(op, self.pool.at(at), x, self.numbered(done))
 
     def row(self, op: str, slot: Callable[[Expr], Expr], last: Expr) -> None:
         """The states after 1 to `last` steps, each in its slot; or undone."""

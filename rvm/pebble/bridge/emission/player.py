@@ -185,8 +185,7 @@ class Player(StepWriter):
 
     def _step(self, op: str, y: State, x: State) -> None:
         """The step, done or undone."""
-        args = self.arguments(y, x, self.numbered(self.at), None)
-        self.put(op, *args, symbol=self.step.function.name)
+        self.step_into(op, y, x, self.numbered(self.at))
 
     def _spared(self, state: State, body: Callable[[State], None]) -> None:
         """The state becomes what the body makes of zeros, and is dropped."""
