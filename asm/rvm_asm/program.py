@@ -309,7 +309,9 @@ class Signing:
                     "the length of a parameter does not depend on a value",
                     "name the length, and `assert` what it must be",
                 )
-            self._problem(node, f"no length `{node.name}` is bound before this", "")
+            self._problem(
+                node, f"no length `{node.name}` is bound before this", self._bound_by(node)
+            )
         assert not isinstance(node, (Lit, Ref))
         text = self.program.constants.text(node.args[0]) if node.args else None
         if node.name == "len" and text is not None:
@@ -321,6 +323,14 @@ class Signing:
                 return Apply(node.name, (Place(found.reg, (), found.value_type), *rest))
         name = operator_name(node.name, len(node.args))
         return Apply(name, tuple(self._template(a) for a in node.args))
+
+    def _bound_by(self, node: Ref) -> str:
+        """What to do about a length that nothing before has bound."""
+        for p in self._written:
+            for dim in (p.type.dims or ()) if p.type is not None else ():
+                if isinstance(dim, Ref) and dim.name == node.name and not dim.steps:
+                    return f"put `{plain(p.name)}` before this: its length is `{node.name}`"
+        return f"a length that is just a name binds it: `x: f64[{node.name}]`, before this"
 
     def _leaf(self, node: Ref) -> Slot | None:
         """The register that a name with fields leads to, if it is a parameter's."""
