@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 import rich_click as click
 from rvm_tools.cli import cli
 from rvm_tools.values import assignments, inputs_for
-from tools.running import NORM
+from tools.running import COMMANDS, NORM
 
 import rvm
 from rvm.types import SCALARS
@@ -94,19 +93,13 @@ def test_values_in_python() -> None:
     assert told == []
 
 
-def options(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Each option that takes a value, with its command."""
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            inner = command.get_command(context, name)
-            assert inner is not None
-            yield from options(inner, (*path, name))
-    for p in command.params:
-        if isinstance(p, click.Option) and not p.is_flag and not p.count:
-            yield (*path, p.opts[-1])
-
-
+OPTIONS = [
+    (*path, p.opts[-1])
+    for path, command in COMMANDS.items()
+    for p in command.params
+    if isinstance(p, click.Option) and not p.is_flag and not p.count
+]
+"""Each option that takes a value, with its command."""
 VALUES = ("r=0", "y=0", "x=[3, 4]")
 ARGUMENTS = {
     **dict.fromkeys(("run", "grad", "trace", "debug"), ("n.rasm", *VALUES)),
@@ -116,7 +109,7 @@ ARGUMENTS = {
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("given", [o for o in options(cli) if o[0] not in ("bench", "dap")])
+@pytest.mark.parametrize("given", [o for o in OPTIONS if o[0] not in ("bench", "dap")])
 def test_values_of_options(given: tuple[str, ...]) -> None:
     from click.testing import CliRunner
 

@@ -8,13 +8,31 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import rich_click as click
 from click.testing import CliRunner, Result
 from rvm_tools.cli import cli
 
 GOLDEN = Path(__file__).parent / "golden"
+
+
+def _commands(
+    command: click.Command, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from _commands(inner, (*path, name))
+
+
+COMMANDS = dict(_commands(cli))
+"""All commands, by the words that call them."""
 
 NORM = """\
 ;! run norm(r=0, y=0, x=[3, 4]) -> r=5, y=25

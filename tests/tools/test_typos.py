@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 import rich_click as click
-from rvm_tools.cli import cli
-from tools.running import rvm
+from tools.running import COMMANDS, rvm
 
 SHORT = 4
 """Words of so few letters have too many neighbours."""
-
-
-def commands(
-    command: click.Command, path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """A command and all inside it."""
-    yield path, command
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            inner = command.get_command(context, name)
-            assert inner is not None
-            yield from commands(inner, (*path, name))
-
-
-COMMANDS = dict(commands(cli))
 
 
 def misspelt(word: str) -> str:
