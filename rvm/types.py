@@ -157,6 +157,16 @@ class Scalar(_Interned):
     def bits(self) -> int:
         return TYPES[self.name].bits
 
+    @property
+    def parts(self) -> int:
+        """How many parts a number has: a complex one two."""
+        return TYPES[self.name].parts
+
+    @property
+    def unit(self) -> float:
+        """The number whose raw value is 1: of `fixed` the last fraction bit."""
+        return 2.0**-self.frac
+
     def __str__(self) -> str:
         if self.is_fixed and self.frac != DEFAULT_FRAC:
             return f"fixed({self.frac})"

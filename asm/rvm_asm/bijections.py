@@ -13,15 +13,12 @@ from functools import cache
 from typing import NamedTuple
 
 from rvm.expr import Apply, Const, Expr, Place, is_count, reads
-from rvm.isa import OPCODES
+from rvm.isa import FUNCTIONS, OPCODES
 from rvm.isa.rows import OpRow
 from rvm.program import Instr
 from rvm.stmt import Map, Update
 from rvm.types import elem_of
 from rvm.verify.alias import overlap
-
-TURNED = {"+": ("+",), "*": ("*",), "^": ("^",), "-": ("neg", "+")}
-"""What makes c + x of x, and c * x, c ^ x, c - x, where c is the last one's operand."""
 
 
 class Step(NamedTuple):
@@ -87,7 +84,8 @@ def bijection(node: Expr, may_change: Callable[[Place], bool]) -> Bijection | No
     inner = bijection(first, may_change)
     fns: tuple[str, ...] = (node.fn,)
     if inner is None and rest:
-        inner, rest, fns = bijection(rest[0], may_change), [first], TURNED.get(node.fn, ())
+        inner, rest = bijection(rest[0], may_change), [first]
+        fns = FUNCTIONS[node.fn].in_place
     if inner is None or not fns or any(fn not in in_place() for fn in fns):
         return None
     ops = [in_place()[fn] for fn in fns]

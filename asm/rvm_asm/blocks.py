@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rvm.expr import Apply, Const, Expr, Place
-from rvm.isa import TypeFault, apply, invert_instr, typed
+from rvm.isa import FUNCTIONS, TypeFault, apply, invert_instr, typed
 from rvm.program import Instr
 from rvm.types import BOOL, I64, Scalar
 from rvm_asm.conditions import undone_by
@@ -178,7 +178,7 @@ class Blocks(Holding):
     def _toggle(self, flag: Place, node: Node, at: Stat, depth: int = 1) -> None:
         """Exchange true and false if a condition holds; only what decides it is looked at."""
         if not (
-            isinstance(node, Operator) and node.name in ("and", "or") and self.looks(node.args[1])
+            isinstance(node, Operator) and FUNCTIONS[node.name].lazy and self.looks(node.args[1])
         ):
             with self.holding(at):
                 cond, template = self._cond(node, at)

@@ -8,15 +8,15 @@ from __future__ import annotations
 import cmath
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any, NoReturn
 
 from rvm.expr import Apply, Const, Expr
 from rvm.faults import RvmError
-from rvm.isa import FUNCTIONS as TABLE
-from rvm.isa import TypeFault, typed, value
+from rvm.isa import FUNCTIONS, TypeFault, typed, value
+from rvm.isa.functions.formulas import MAX_BITS
 from rvm.types import C128, F64, I64, elem_of
 from rvm_asm.literals import NO_NUMBER
 from rvm_asm.messages import Reporter, did_you_mean
@@ -31,66 +31,20 @@ def _number(value: Any) -> Any:
 _BUILT_IN = {"pi": math.pi, "tau": math.tau}
 _MAX_DEPTH = 150
 """How deeply definitions may depend on one another, their expressions included."""
-_MAX_BITS = 4096
-"""The largest integer that a constant may be."""
 
 
 class NotConstant(Exception):
     """The expression has no value before a run; reported already."""
 
 
-def _power(a: Any, b: Any) -> Any:
-    if isinstance(a, int) and isinstance(b, int) and a.bit_length() * abs(b) > _MAX_BITS:
-        raise OverflowError("the number is too large")
-    return a**b
-
-
-def _shift(a: Any, b: Any) -> Any:
-    if b > _MAX_BITS:
-        raise OverflowError("the number is too large")
-    return a << b
-
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": _power,
-    "<<": _shift,
-    ">>": operator.rshift,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-    "~": operator.invert,
-    "neg": operator.neg,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
-    "not": operator.not_,
-    "and": lambda a, b: a and b,
-    "or": lambda a, b: a or b,
-    "abs": abs,
-    "min": min,
-    "max": max,
-    "floor": math.floor,
-    "choose": lambda condition, a, b: a if condition else b,
-    "len": len,
-}
-"""What is computed on Python's numbers, whose integers are of any size."""
 _OF_TEXTS = (operator.add, len)
 """What texts are computed with, too: joined, and counted."""
 
 
 def is_evaluated(name: str) -> bool:
     """Whether constants have a value of this function: of scalars, or of a text."""
-    row = TABLE.get(name)
-    return name in FUNCTIONS or (row is not None and row.is_elementwise)
+    row = FUNCTIONS.get(name)
+    return row is not None and (row.exactly is not None or row.is_elementwise)
 
 
 def by_table(name: str, numbers: Sequence[Any]) -> Any:
@@ -122,7 +76,7 @@ def _computed(e: Expr) -> Any:
 
 
 def _why_not(name: str, numbers: Sequence[Any]) -> str:
-    """Why a function of `FUNCTIONS` does not take these numbers, as the table says it."""
+    """Why a function does not take these numbers, as the table says it."""
     if name == "len":
         return "`len` counts the bytes of a text"
     try:
@@ -207,9 +161,9 @@ class Constants:
                 did_you_mean(node.name, [*self.definitions, *_BUILT_IN]),
             )
         assert not isinstance(node, Ref)
-        function = FUNCTIONS.get(node.name)
         if not is_evaluated(node.name):
             self._refuse(node, f"`{node.name}` is not evaluated in constants")
+        function = FUNCTIONS[node.name].exactly
         args = [self.evaluate(a) for a in node.args]
         text = next((a for a in args if isinstance(a.value, bytes)), None)
         if text is not None and function not in _OF_TEXTS:
@@ -232,7 +186,7 @@ class Constants:
             if isinstance(error, (RvmError, ZeroDivisionError)):
                 why = getattr(error, "message", "division by zero")
             self._refuse(node, f"this has no value: {why}")
-        if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+        if isinstance(value, int) and value.bit_length() > MAX_BITS:
             self._refuse(node, "the number is too large")
         return Lit(value if value == value else math.nan, node.start, node.end)
 

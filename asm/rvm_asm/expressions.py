@@ -30,29 +30,7 @@ from rvm_asm.nodes import (
 MAX_DEPTH = 100
 """How deeply expressions and types may nest."""
 
-BINARY = {
-    "or": 1,
-    "and": 2,
-    "<": 4,
-    "<=": 4,
-    ">": 4,
-    ">=": 4,
-    "==": 4,
-    "!=": 4,
-    "|": 5,
-    "^": 6,
-    "&": 7,
-    "<<": 8,
-    ">>": 8,
-    "+": 9,
-    "-": 9,
-    "*": 10,
-    "/": 10,
-    "//": 10,
-    "%": 10,
-    "@": 10,
-    "**": 12,
-}
+BINARY = {row.symbol: row.binds for row in FUNCTIONS.values() if row.binds}
 """Binding powers of the binary operators: those of Python."""
 NOT, COMPARE, UNARY, POWER = 3, 4, 11, 12
 PREFIX = {"-": "neg", "~": "~"}

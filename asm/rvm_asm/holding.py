@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rvm.expr import LENGTHS
+from rvm.isa import OPCODES
+from rvm.numbers import system
 from rvm.types import elem_of
 from rvm_asm.generics import FUNCTION
 from rvm_asm.iterations import Iterations
@@ -78,8 +80,10 @@ class Holding(Iterations):
         with self.holding(stat):
             if not self._is_called(node):
                 t = self.operand(target).type
-                word = "xor" if t is not None and elem_of(t).is_bool else op
-                self.op(OpStat(word, [target, node], stat.start, stat.end, stat.end))
+                if t is not None:
+                    gathers = system(elem_of(t)).gathers
+                    op = gathers if op == "add" else OPCODES[gathers].inverse
+                self.op(OpStat(op, [target, node], stat.start, stat.end, stat.end))
                 return
             assert isinstance(node, Application)
             called = Word(node.name, node.start, node.start + len(node.name))

@@ -239,10 +239,8 @@ class _Count:
         if row.contracts:
             self._add(MULTS, t, n * first[-1])
             self._add(ADDS, t, n * first[-1])
-        elif node.fn == "gather":
-            self._add(row.cost, t, n)
-        elif node.fn in ("scatter", "sum_like"):
-            self._add(row.cost, t, prod(first))
+        elif row.indexed:
+            self._add(row.cost, t, prod(self._shape(node.args[1])))
         else:
             self._add(row.cost, t, max(n, *(prod(self._shape(a)) for a in node.args)))
 

@@ -14,7 +14,7 @@ _PAIR = struct.Struct("<dd")
 
 def pack(value: Any, t: Scalar) -> bytes:
     """A raw value of type `t`; struct.error, TypeError or OverflowError if it is not one."""
-    if t.is_complex:
+    if t.parts == 2:
         return _PAIR.pack(value.real, value.imag)
     held = t.row.dtype[0]
     if held == "b":
@@ -28,7 +28,7 @@ def pack(value: Any, t: Scalar) -> bytes:
 
 def unpack(raw: bytes, t: Scalar) -> Any:
     """The raw value that `pack` wrote; ValueError if the unused bytes are not zero."""
-    if t.is_complex:
+    if t.parts == 2:
         return complex(*_PAIR.unpack(raw))
     held = t.row.dtype[0]
     used = 1 if held == "b" else 8

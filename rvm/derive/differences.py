@@ -369,7 +369,7 @@ class _Move:
     def size(self) -> float:
         """The number's size; of a zero the largest in its array, or 1."""
         x = abs(_at(self.raw, self.index))
-        scale = float(2.0**-self.type.frac) if self.type.is_fixed else 1.0
+        scale = self.type.unit
         return x * scale or float(np.max(np.abs(self.raw), initial=0.0)) * scale or 1.0
 
     def both(self, step: float) -> tuple[Any, Any, float] | None:

@@ -255,7 +255,7 @@ class Silence(dict[str, Callable[..., None]]):
 
 def _size(function: Function, k: int, raw: Any) -> float:
     t = elem_of(function.registers[k].type)
-    return magnitude(t, raw) * (2.0**-t.frac if t.is_fixed else 1.0)
+    return magnitude(t, raw) * t.unit
 
 
 def muted(options: Options) -> Options:

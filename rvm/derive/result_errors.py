@@ -193,7 +193,7 @@ def _off(t: RegisterType, start: Any, ended: Any, others: Sequence[Any] | None) 
         moved = (worst != 0) | (differing(found, was) if was.shape == found.shape else True)
         if elem in ROUNDING:
             worst += np.where(moved, ULPS * system(elem).unit * np.abs(found), 0.0)
-        worst *= 2.0**-elem.frac if elem.is_fixed else 1.0
+        worst *= elem.unit
     return np.where(np.isnan(worst), np.inf, worst)
 
 

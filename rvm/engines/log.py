@@ -29,7 +29,7 @@ def keep(state: State, *pairs: tuple[NumberSystem, Any, Any]) -> None:
     assert log is not None
     height, size = log.height, log.bytes
     if _alike([meant for _, _, meant in pairs]):
-        rows = [_gaps(*pair).reshape(-1, gaps.parts(pair[0].type)) for pair in pairs]
+        rows = [_gaps(*pair).reshape(-1, pair[0].type.parts) for pair in pairs]
         log.push_all(np.concatenate(rows, axis=1).reshape(-1))
     else:
         for sys, guess, meant in pairs:
@@ -101,7 +101,7 @@ def taken(state: State, *guesses: tuple[NumberSystem, Any]) -> list[Any]:
     log = state.residue
     assert log is not None
     size = log.bytes
-    widths = [gaps.parts(sys.type) for sys, _ in guesses]
+    widths = [sys.type.parts for sys, _ in guesses]
     found = list[Any]()
     if _alike([guess for _, guess in guesses]):
         end = sum(widths)

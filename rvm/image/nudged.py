@@ -179,7 +179,7 @@ def _row(name: str, kind: str, count: int, seed: int, steps: int) -> FunctionRow
 def _code(kind: str, count: int, seed: int, steps: int, t: Scalar) -> FunctionCode:
     name, kinds = f"nudged_{kind}{count}_{seed}_{steps}", (kind_of(t),) * (1 + count)
     body = partial(_body, kind, seed, steps, system(t).unit, LEAST.get(t, 0.0))
-    if t.is_complex:
+    if t.parts > 1:
         parts = by_parts(lambda *z: (body(*(p[0] for p in z)), body(*(p[1] for p in z))))
         return coded(f"{name}_{t}", parts, kinds)
     if t.is_float and t.bits < 64:
@@ -190,7 +190,7 @@ def _code(kind: str, count: int, seed: int, steps: int, t: Scalar) -> FunctionCo
 def _is_exact(value: Apply, row: FunctionRow) -> bool:
     """Whether a function rounds nothing here; a real number made of a complex one is rounded."""
     was, becomes = (elem_of(cast(ValueType, v.type)) for v in (value.args[0], value))
-    return row.exact and was.is_complex == becomes.is_complex
+    return row.exact and was.parts == becomes.parts
 
 
 def _body(

@@ -22,6 +22,7 @@ from typing import cast
 from rvm.expr import Apply, Const, Expr, Part, Place, walk
 from rvm.isa import lower
 from rvm.isa.typing import apply
+from rvm.numbers import system
 from rvm.numbers.rounding import PASSED, RETURN_GAPS
 from rvm.program import Function, Program, Register
 from rvm.stmt import (
@@ -118,7 +119,7 @@ def _stirred_in(f: Function, by_calls: Mapping[str, Collection[int]]) -> Iterato
 
 
 def _only_adds(stmt: Update) -> bool:
-    return stmt.op in ("*/" if elem_of(cast(ValueType, stmt.dst.type)).is_log else "+-")
+    return stmt.op in system(elem_of(cast(ValueType, stmt.dst.type))).additive
 
 
 def with_sizes(function: Function, sizes: Sizes) -> Function:
@@ -193,7 +194,7 @@ def _updated(
         return
     t = elem_of(cast("Scalar | Array", dst.type))
     carried: Expr = held.size
-    if value is not None and op in "*/" and not dst.path and not t.is_log:
+    if value is not None and op not in system(t).additive and not dst.path:
         factor = _largest(value)
         if not (isinstance(value, Const) and abs(value.value) == 1):
             carried = apply(op, carried, factor)

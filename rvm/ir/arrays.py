@@ -21,7 +21,6 @@ from rvm.ir.typed import Unprintable
 from rvm.ir.values import at, put, raw, read, viewed, whole, whole_number
 from rvm.isa import implementation
 from rvm.numbers import system
-from rvm.numbers.gaps import parts
 from rvm.stmt import Held, Map, Update
 from rvm.types import Array, Scalar, elem_of, rank_of
 
@@ -74,7 +73,7 @@ def _prepare(b: Builder, dims: Sequence[Node], *types: Scalar) -> None:
 
     From then on there is none.
     """
-    gaps = b.i64(sum(map(parts, types)))
+    gaps = b.i64(sum(t.parts for t in types))
     for dim in dims:
         gaps = b.product(gaps, dim)
     if b.way > 0:

@@ -76,4 +76,4 @@ def slot_count(t: RegisterType) -> int:
     """The slots of a register."""
     if isinstance(t, Array):
         return 2 + 2 * t.rank
-    return 2 if isinstance(t, Scalar) and t.is_complex else 1
+    return t.parts if isinstance(t, Scalar) else 1

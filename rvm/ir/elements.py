@@ -14,6 +14,7 @@ from rvm.ir.sums import Element, accumulated, combined, identity, operation, unl
 from rvm.ir.typed import Unprintable, type_of
 from rvm.ir.values import at, body_of, raw, read, value, viewed, widened
 from rvm.isa.functions import machine
+from rvm.isa.rules import CLASSES
 from rvm.numbers import has_own_system, system
 from rvm.types import Scalar, elem_of, rank_of
 
@@ -104,7 +105,7 @@ def _summed_like(b: Builder, g: Expr, x: Expr) -> Found:
     if not lead:
         return shape, inner
     t = elem_of(type_of(g))
-    if t.is_log or has_own_system(t):
+    if has_own_system(t):
         raise Unprintable
 
     def element(i: Indices) -> Parts:
@@ -116,8 +117,6 @@ def _summed_like(b: Builder, g: Expr, x: Expr) -> Found:
 def _one_at(b: Builder, fn: str, x: Expr) -> Found:
     """One at the first greatest or last least element, zero elsewhere; a NaN is before all."""
     t = elem_of(type_of(x))
-    if t.is_complex or t.is_log or t.is_bool:
-        raise Unprintable
     shape, inner = elements(b, x)
     for n in shape:
         b.trouble(b.op("eq", n, b.i64(0)))
@@ -202,7 +201,7 @@ def _binary(b: Builder, fn: str, x: Expr, y: Expr) -> Callable[[Parts, Parts], P
 def _factors(b: Builder, x: Expr, y: Expr) -> tuple[Scalar, Callable[[Parts, Parts], Parts]]:
     """The type of two arrays' elements, and their product."""
     t = elem_of(type_of(x))
-    if t.is_fixed or t.is_log or t.is_bool or has_own_system(t) or t != elem_of(type_of(y)):
+    if t.is_fixed or has_own_system(t) or t != elem_of(type_of(y)):
         raise Unprintable
     return t, _binary(b, "*", x, y)
 
@@ -215,7 +214,7 @@ def reduced(b: Builder, fn: str, args: tuple[Expr, ...]) -> Parts:
     match fn, args:
         case "sum" | "prod", (x,):
             t = elem_of(type_of(x))
-            if t.is_log or t.is_bool or has_own_system(t):
+            if not CLASSES["number"](t) or has_own_system(t):
                 raise Unprintable
             shape, element = elements(b, x)
             if fn == "prod" and t.is_fixed:
@@ -235,8 +234,6 @@ def reduced(b: Builder, fn: str, args: tuple[Expr, ...]) -> Parts:
 def _extreme(b: Builder, fn: str, x: Expr) -> Parts:
     """The least or greatest of the elements, of which there must be one."""
     t = elem_of(type_of(x))
-    if t.is_complex:
-        raise Unprintable
     shape, element = elements(b, x)
     for n in shape:
         b.trouble(b.op("eq", n, b.i64(0)))

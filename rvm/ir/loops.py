@@ -21,6 +21,7 @@ from rvm.ir.reading import (
     live_at,
     step_of,
     touched,
+    wraps,
 )
 from rvm.stmt import Alloc, Branch, Free, writes
 from rvm.types import I64, Array, Scalar
@@ -317,7 +318,7 @@ class _Survey:
             return node if isinstance(node.args[0], Place) and not node.args[0].path else None
         if isinstance(node, Const):
             return node
-        if isinstance(node, Apply) and node.fn in ("+", "-", "*", "neg") and node.type == I64:
+        if isinstance(node, Apply) and wraps(node):
             args = [self._resolved(a) for a in node.args]
             if any(a is None for a in args):
                 return None

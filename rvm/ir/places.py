@@ -24,7 +24,7 @@ def kind_of(t: Scalar) -> str:
 
 def kinds_of(t: Scalar) -> tuple[str, ...]:
     """The kinds of the variables that hold a scalar."""
-    return (kind_of(t),) * (2 if t.is_complex else 1)
+    return (kind_of(t),) * t.parts
 
 
 def item_size(t: Scalar) -> int:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from rvm.expr import LENGTHS, Apply, Const, Expr, Place, walk
 from rvm.host.once import once
 from rvm.image import Code
+from rvm.isa import FUNCTIONS
+from rvm.numbers.elementary import TURNING
 from rvm.stmt import Branch, Land, Stmt, Update, reads, values, writes
 from rvm.types import F64, I64
 from rvm.verify.flow import Liveness, liveness
@@ -36,9 +38,16 @@ def plain(node: Expr) -> bool:
     return all(
         isinstance(sub, Const)
         or (isinstance(sub, Place) and not sub.path)
-        or (isinstance(sub, Apply) and sub.fn in ("+", "-", "*", "neg", *LENGTHS))
+        or (isinstance(sub, Apply) and (sub.fn in LENGTHS or wraps(sub)))
         for sub in walk(node)
     )
+
+
+def wraps(node: Apply) -> bool:
+    """Whether a function maps i64 numbers, whatever they are, to one."""
+    row = FUNCTIONS[node.fn]
+    whole = all(t == I64 for t in (node.type, *(a.type for a in node.args)))
+    return whole and row.is_elementwise and not row.is_partial(I64)
 
 
 def step_of(stmts: tuple[Stmt, ...], variable: int) -> int | None:
@@ -57,9 +66,9 @@ def touched(stmts: tuple[Stmt, ...]) -> Iterator[Place]:
 
 def turns(code: Code) -> frozenset[Expr]:
     """The angles of type f64 of which a code takes both sine and cosine."""
-    found: dict[str, set[Expr]] = {"sin": set(), "cos": set()}
+    found: dict[str, set[Expr]] = {fn: set() for fn in TURNING}
     for pc in range(len(code)):
         for node in (n for s in code.stmts(pc) for value in values(s) for n in walk(value)):
             if isinstance(node, Apply) and node.fn in found and node.args[0].type == F64:
                 found[node.fn].add(node.args[0])
-    return frozenset(found["sin"] & found["cos"])
+    return frozenset(set.intersection(*found.values()))

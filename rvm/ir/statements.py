@@ -34,7 +34,6 @@ from rvm.ir.values import (
     whole_number,
 )
 from rvm.numbers import system
-from rvm.numbers.gaps import parts
 from rvm.numbers.rounding import LOST
 from rvm.state import SCALAR_BYTES
 from rvm.stmt import (
@@ -177,7 +176,7 @@ def changed(b: Builder, op: str, t: Scalar, old: Parts, by: Parts) -> Parts:
 
 def ask(b: Builder, *types: Scalar) -> None:
     """Trouble unless the strict log has what is going to be popped for numbers of some types."""
-    gaps = sum(map(parts, types))
+    gaps = sum(t.parts for t in types)
     if b.way < 0 and gaps:
         b.ask(b.i64(gaps))
 

@@ -32,11 +32,10 @@ from rvm.ir.typed import Unprintable, type_of
 from rvm.isa import FUNCTIONS, implementation
 from rvm.leaf import Function
 from rvm.numbers import system
+from rvm.numbers.elementary import TURNING
 from rvm.types import F64 as FLOAT
 from rvm.types import Array, Scalar, Stack, elem_of, rank_of
 
-TURNING = ("sin", "cos")
-"""What the prelude's `rvm_turn` gives, in its order."""
 PAIR = "{double, double}"
 UNSIGNED = {"<": "ult", "<=": "ule", ">": "ugt", ">=": "uge"}
 
@@ -44,7 +43,7 @@ UNSIGNED = {"<": "ult", "<=": "ule", ">": "ugt", ">=": "uge"}
 def raw(value: Any, t: Scalar) -> Parts:
     """A raw value as a constant."""
     kind = kind_of(t)
-    if t.is_complex:
+    if t.parts == 2:
         return constant(value.real, kind), constant(value.imag, kind)
     if t.is_bool:
         return TRUE if value else FALSE
@@ -102,7 +101,7 @@ def top(b: Builder, reg: int, t: Scalar) -> Behind:
 
 def behind(b: Builder, pointer: Node, t: Scalar) -> Behind:
     """A value of a stack, whose parts stand one after the other."""
-    if not t.is_complex:
+    if t.parts == 1:
         return Behind((pointer,), t)
     return Behind((pointer, b.op("slot", pointer, kind=PTR, aux=1)), t)
 
@@ -237,7 +236,7 @@ def whole_number(b: Builder, item: Expr) -> Node:
 
 def widened(b: Builder, found: Node, t: Scalar) -> Node:
     """An integer as an i64."""
-    if t.is_bool or t.bits < 64:
+    if t.bits < 64:
         return b.op("sext" if t.is_signed else "zext", found, kind=I64)
     return found
 

@@ -58,10 +58,10 @@ def _raw_gains(name: str, args: tuple[Expr, ...], g: Expr, result: Scalar) -> Pa
     if result.is_log or any(_elem(a).is_log for a in args):
         rule = LOG_PARTIALS.get(name)
         if rule is not None:
-            return _products(g, rule(*map(_plain, args)))
+            return _products(g, rule(*map(in_field, args)))
     elif conversion_target(name) is not None:
         return (g,)
-    plain = tuple(map(_plain, args))
+    plain = tuple(map(in_field, args))
     holomorphic = row.partials is not None and not (
         row.vjp is not None and any(_elem(a).is_complex for a in args)
     )
@@ -78,8 +78,8 @@ def _raw_gains(name: str, args: tuple[Expr, ...], g: Expr, result: Scalar) -> Pa
     )
 
 
-def _plain(x: Expr) -> Expr:
-    """A fixed-point argument as the f64 that its derivatives are computed in."""
+def in_field(x: Expr) -> Expr:
+    """A fixed-point number as the f64 that derivatives by it are computed in."""
     return apply("f64", x) if _elem(x).is_fixed else x
 
 

@@ -161,7 +161,7 @@ class _Algebra:
     """Normal forms of expressions over one exact type, where conditions have known outcomes."""
 
     def __init__(self, t: Scalar) -> None:
-        self.bits = 1 if t.is_bool else t.bits
+        self.bits = t.bits
         self.type = t
         self.outcomes: dict[Any, bool] = {}
 
@@ -283,7 +283,7 @@ def _identity_on_a_basis(
     """Whether operands that are zero but for one bit, or none, come back: then all do."""
     if any(not (o.is_integer or o.is_bool) for o in types):
         return False
-    zeros: list[Any] = [False if o.is_bool else 0 for o in types]
+    zeros: list[Any] = [system(o).zero for o in types]
     starts = [zeros]
     for k, o in enumerate(types):
         for bit in range(o.bits):

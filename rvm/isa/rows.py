@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rvm.expr import LENGTHS, Expr
-from rvm.isa.rules import CLASSES, OF_ARRAYS, OF_SCALARS, Rule
+from rvm.isa.rules import CLASSES, OF_A_SHAPE, OF_ARRAYS, OF_SCALARS, Rule
 from rvm.leaf import Node
 from rvm.numbers.code import Code as Code
 from rvm.stmt import Stmt
@@ -89,12 +89,27 @@ class FunctionRow:
     It is then as wrong as if the argument were rounded."""
     underflows: bool = False
     """Of arguments none of which is 0 its result may be, where it is too small to be a number."""
+    indexed: bool = False
+    """Its second argument holds indices, and it moves or adds one number for each of them."""
+    exactly: Callable[..., Any] | None = None
+    """What it computes on Python's numbers, whose integers are of any size: in constants."""
+    binds: int = 0
+    """How tightly its sign binds between two operands, as in Python: more before less."""
+    in_place: tuple[str, ...] = ()
+    """The functions that, each in turn applied in place, make f(c, x) of x; c goes to the last."""
+    operands: str = ""
+    """The names of its arguments where `x`, `y` would be misleading."""
 
     @property
     def is_elementwise(self) -> bool:
         """Whether it takes arrays of any shapes that broadcast, element by element."""
         apart = self.rule in OF_ARRAYS or self.rule in OF_SCALARS
         return not (apart or self.lazy or self.name in LENGTHS)
+
+    @property
+    def takes_shape(self) -> bool:
+        """Whether of its last argument only the shape counts."""
+        return self.rule in OF_A_SHAPE
 
     def is_partial(self, t: Scalar) -> bool:
         """Whether some arguments of a type have no value."""

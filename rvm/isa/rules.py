@@ -57,6 +57,8 @@ FIXED_RESULT: set[Rule] = set()
 """The rules whose result has one type, whatever is wanted: comparisons, conversions."""
 OF_ARRAYS: set[Rule] = set()
 """The rules of functions that are not computed element by element."""
+OF_A_SHAPE: set[Rule] = set()
+"""The rules of functions that take only the shape of their last argument."""
 OF_SCALARS: set[Rule] = set()
 """The rules of functions that take no arrays."""
 
@@ -355,6 +357,7 @@ def like(cls: str) -> Rule:
         return Typing((t, args[1].elem or t), with_rank(t, args[1].rank))
 
     OF_ARRAYS.add(rule)
+    OF_A_SHAPE.add(rule)
     return rule
 
 

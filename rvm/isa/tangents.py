@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from rvm.expr import Apply, Const, Expr
 from rvm.faults import DefinitionError
-from rvm.isa.derivatives import adjoint_type, pole_of, product
+from rvm.isa.derivatives import adjoint_type, in_field, pole_of, product
 from rvm.isa.functions.conversions import conversion_target
 from rvm.isa.functions.formulas import conj, elem, fn, rank, safe_divisor
 from rvm.isa.functions.logs import LOG_PARTIALS
@@ -72,10 +72,10 @@ def _terms(name: str, args: tuple[Expr, ...], dots: Tangents, result: Scalar) ->
     if result.is_log or any(_elem(a).is_log for a in args):
         rule = LOG_PARTIALS.get(name)
         if rule is not None:
-            return _products(rule(*map(_plain, args)), dots)
+            return _products(rule(*map(in_field, args)), dots)
     elif conversion_target(name) is not None:
         return [d for d in dots if d is not None]
-    plain = tuple(map(_plain, args))
+    plain = tuple(map(in_field, args))
     row = FUNCTIONS[name]
     own = _linear(name) if row.linear else RULES.get(name)
     if own is not None and (row.partials is None or any(_elem(a).is_complex for a in args)):
@@ -83,10 +83,6 @@ def _terms(name: str, args: tuple[Expr, ...], dots: Tangents, result: Scalar) ->
     if row.partials is not None:
         return _products(row.partials(*plain), dots, pole_of(row, plain))
     raise DefinitionError("D011", f"`{name}` has no derivative")
-
-
-def _plain(x: Expr) -> Expr:
-    return apply("f64", x) if _elem(x).is_fixed else x
 
 
 def _products(partials: Tangents, dots: Tangents, pole: Expr | None = None) -> list[Expr]:

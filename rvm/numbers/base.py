@@ -17,6 +17,9 @@ from rvm.numbers.code import Code
 from rvm.numbers.support import NAMES
 from rvm.types import Scalar
 
+ADDITIVE = {"add": "+-", "mul": "*/", "xor": "^"}
+"""Updates with their signs; the first that a system has is that of its raw values."""
+
 
 class NumberSystem(ABC):
     """The arithmetic of one scalar type.
@@ -49,6 +52,16 @@ class NumberSystem(ABC):
 
     def __repr__(self) -> str:
         return f"<numbers {self.type}>"
+
+    @property
+    def gathers(self) -> str:
+        """The update that adds raw values, by which a register at zero becomes any value."""
+        return next(name for name in ADDITIVE if name in self.updates)
+
+    @property
+    def additive(self) -> str:
+        """The signs of the updates that add raw values and take them away: `*/` of logarithms."""
+        return ADDITIVE[self.gathers]
 
     def code(self, fn: str, elems: tuple[Scalar, ...]) -> Code | None:
         """This system's code of a function on arguments of the types `elems`; None: it has none.

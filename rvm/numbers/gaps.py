@@ -24,11 +24,6 @@ _STORED = {64: (np.int64, np.float64), 32: (np.int32, np.float32)}
 _NAN = {64: 0x7FF8 << 48, 32: 0x7FC0 << 16}
 
 
-def parts(t: Scalar) -> int:
-    """How many gaps a number of a type has."""
-    return 2 if t.is_complex else 1
-
-
 def gap(t: Scalar, guess: Any, meant: Any) -> tuple[int, ...]:
     """The gaps from a raw value to another."""
     if t.is_complex:
@@ -40,7 +35,7 @@ def gap(t: Scalar, guess: Any, meant: Any) -> tuple[int, ...]:
 
 def moved(t: Scalar, guess: Any, gaps: tuple[int, ...]) -> Any:
     """The raw value that lies so far from another."""
-    if t.is_complex:
+    if t.parts > 1:
         return complex(_moved(64, guess.real, gaps[0]), _moved(64, guess.imag, gaps[1]))
     if t.is_exact:
         found = _wrapped(int(guess) + gaps[0])
@@ -65,7 +60,7 @@ def lost(t: Scalar, guess: Any, meant: Any) -> int:
     """
     if isinstance(meant, np.ndarray):
         return _all_lost(t, np.broadcast_to(guess, meant.shape).astype(meant.dtype), meant)
-    if t.is_complex:
+    if t.parts > 1:
         return _lost(64, guess.real, meant.real) + _lost(64, guess.imag, meant.imag)
     return 0 if t.is_exact else _lost(t.bits, guess, meant)
 

@@ -54,11 +54,11 @@ class Direct:
         registers = function.registers
         self.names = tuple(p.name for p in function.params)
         self.scalars = [
-            (name, layout.places[k], _quick(t), system(t), t.is_complex)
+            (name, layout.places[k], _quick(t), system(t), t.parts)
             for k, name in enumerate(self.names)
             if isinstance(t := registers[k].type, Scalar)
         ]
-        self.bytes = sum(SCALAR_BYTES * (2 if c else 1) for *_, c in self.scalars)
+        self.bytes = sum(SCALAR_BYTES * parts for *_, parts in self.scalars)
         changed = code.image.inout[code.name]
         self.arrays = [
             (name, k, layout.places[k], system(t.elem).dtype, t.rank, k in changed)
@@ -79,11 +79,11 @@ class Direct:
         arrays: dict[int, Any] = {}
         changing: list[Any] = []
         try:
-            for name, at, quick, sys, pair in self.scalars:
+            for name, at, quick, sys, parts in self.scalars:
                 v = values[name]
                 if type(v) is not quick:
                     v = sys.from_python(v)
-                if pair:
+                if parts > 1:
                     flat[at], flat[at + 1] = v.real, v.imag
                 else:
                     flat[at] = v
@@ -227,8 +227,8 @@ class Direct:
     def _result(self, flight: Flight, arrays: Mapping[int, Any], told: Told) -> Result:
         raw = self.launch.layout.struct.unpack(flight.slots)
         out: dict[str, Any] = dict.fromkeys(self.names)
-        for name, at, quick, sys, pair in self.scalars:
-            v = complex(raw[at], raw[at + 1]) if pair else raw[at]
+        for name, at, quick, sys, parts in self.scalars:
+            v = complex(raw[at], raw[at + 1]) if parts > 1 else raw[at]
             out[name] = v if quick is not None else sys.to_python(v)
         for k, v in arrays.items():
             out[self.names[k]] = v

@@ -21,6 +21,7 @@ from rvm.codes.words import instead
 from rvm.expr import Const, Expr, Place
 from rvm.faults import UsageError
 from rvm.isa import OPCODES, apply, invert_instr, lower, typed
+from rvm.numbers import system
 from rvm.program import Function, Instr, Program, Span
 from rvm.stmt import Map, Update, writes
 from rvm.transform.adjoint import sweep, where_taken
@@ -249,7 +250,7 @@ def _update(w: Walker, stmt: Update, undo: Instr) -> None:
         return
     g, graph = w.dual(dst), w.graph()
     assert dst.type is not None and value.type is not None
-    if sign in "+-" or elem_of(dst.type).is_log:
+    if sign in system(elem_of(dst.type)).additive:
         op = "add" if sign in "+*" else "sub"
         gains = _gains(w, graph, value, g, op)
         if g.reg in w.zero:

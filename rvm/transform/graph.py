@@ -85,7 +85,7 @@ class Graph:
 
     def _like(self, node: Apply, args: tuple[int, ...]) -> int | None:
         """What takes only the shape of an argument need not evaluate it."""
-        if node.fn in ("sum_like", "spread_like"):
+        if FUNCTIONS[node.fn].takes_shape:
             value, shape = args
             dims = self.dims(shape)
             if dims is not None and dims == self.dims(value):

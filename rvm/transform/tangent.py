@@ -18,6 +18,7 @@ from rvm.faults import UsageError
 from rvm.isa import OPCODES, apply, typed
 from rvm.isa.shapes import Lengths
 from rvm.isa.tangents import choice_of, tangent_of
+from rvm.numbers import system
 from rvm.program import Function, Instr, Program
 from rvm.stmt import Map, Update
 from rvm.transform.duals import DOT, Form, forms, reachable, unique, with_called
@@ -144,7 +145,7 @@ def _update(w: Walker, stmt: Update, instr: Instr) -> None:
         return
     graph = w.graph()
     dot, change = w.dual(dst), _tangent(w, graph, value)
-    if sign in "+-" or elem_of(cast(ValueType, dst.type)).is_log:
+    if sign in system(elem_of(cast(ValueType, dst.type))).additive:
         op = OPS[{"*": "+", "/": "-"}.get(sign, sign)]
         both = [instr] if change is None else [Instr(op, (dot, change)), instr]
         w.shared(graph, both, ())

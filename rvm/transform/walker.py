@@ -18,12 +18,13 @@ from dataclasses import dataclass, replace
 from rvm.expr import Expr, Place
 from rvm.faults import DefinitionError, Where
 from rvm.isa import ENDS, OPCODES, apply, invert_instr, lower
+from rvm.isa.derivatives import in_field
 from rvm.program import Function, Instr, Program, Register
 from rvm.stmt import Exchange, Map, Stmt, Update, When, only_exchanges
 from rvm.transform.duals import Duals, Form, bar_slots
 from rvm.transform.graph import Graph
 from rvm.transform.zeros import Changed
-from rvm.types import BOOL, Array, Scalar, elem_of
+from rvm.types import BOOL
 from rvm.verify import where_of
 
 FORTH = "forth"
@@ -59,12 +60,6 @@ def placed(program: Program) -> Iterator[None]:
             function = program.function(error.where.function)
             error.where = where_of(program, function, error.where.pc)
         raise
-
-
-def _in_field(angle: Expr) -> Expr:
-    """An angle as duals are turned by it: a fixed one as an f64, as they are."""
-    assert isinstance(angle.type, (Scalar, Array))
-    return apply("f64", angle) if elem_of(angle.type).is_fixed else angle
 
 
 class Walker(Duals):
@@ -195,7 +190,7 @@ class Walker(Duals):
         """An opcode on the duals of what `instr` changes, its other operands, and `more`."""
         operands = iter(duals)
         args = [
-            next(operands) if o.mode == "mut" else _in_field(a) if o.kind == "angle" else a
+            next(operands) if o.mode == "mut" else in_field(a) if o.kind == "angle" else a
             for a, o in zip(instr.args, OPCODES[instr.op].operands, strict=True)
         ]
         self.emit(op, *args, *more)

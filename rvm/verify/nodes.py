@@ -51,9 +51,7 @@ def is_type(t: object) -> bool:
         return is_type(t.elem) and isinstance(t.rank, int) and 1 <= t.rank <= MAX_RANK
     if isinstance(t, Stack):
         return is_type(t.elem)
-    if not isinstance(t, Scalar) or t.name not in SCALARS:
-        return False
-    return 0 <= t.frac <= 62 if t.is_fixed else t.frac == 0
+    return isinstance(t, Scalar) and t.name in SCALARS
 
 
 @lru_cache(maxsize=4096)

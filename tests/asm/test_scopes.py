@@ -8,7 +8,9 @@ from rvm_asm import assemble, disassemble
 
 import rvm
 from rvm.codec import encode
+from rvm.numbers import system
 from rvm.program import Instr
+from rvm.types import BOOL, SCALARS, Scalar
 
 PAIRS = {
     "numbers": (
@@ -159,3 +161,12 @@ def test_what_is_changed_in_its_scope_is_found() -> None:
     with pytest.raises(rvm.RvmError) as caught:
         f(x=1)
     assert caught.value.code == "R001"
+
+
+@pytest.mark.parametrize("t", SCALARS.values(), ids=str)
+def test_a_value_of_every_type_is_replaced(t: Scalar) -> None:
+    sign = "not " if t == BOOL else "-"
+    f = rvm.assemble(f"func f(x: {t})\n    replace x as t by {sign}x, {sign}t\n").f
+    x = system(t).to_python(system(t).literal(1 if t == BOOL else 2))
+    out = f(x=x)
+    assert f(x=out.x).x == x != out.x

@@ -31,9 +31,6 @@ from rvm.stmt import Map, Stmt, Update, When
 from rvm.transform.duals import bar_slots
 from rvm.types import I64, Scalar, Stack, elem_of, rank_of
 
-_FREE = ("dim", "identity", "select", "spread_like", "transpose")
-"""Functions that only choose or copy."""
-
 
 @dataclass(frozen=True, slots=True)
 class RunWork:
@@ -165,7 +162,9 @@ def _counted(node: Expr, regs: Sequence[Any]) -> tuple[int, Any]:
     counts, values = zip(*(_counted(a, regs) for a in node.args), strict=True)
     result = _applied(node, values)
     inner = sum(counts)
-    if node.fn in _FREE or not any(map(_is_real, (node, *node.args))):
+    row = FUNCTIONS[node.fn]
+    only_moves = row.cost == "MOVES" and "*" in row.code
+    if only_moves or not any(map(_is_real, (node, *node.args))):
         return inner, result
     size = int(np.size(result))
     if node.fn == "@":

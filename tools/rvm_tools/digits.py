@@ -61,7 +61,7 @@ def lost_digits(
     for name, slot in parameters(function):
         t, off = elem_of(function.registers[slot].type), np.max(errors.get(slot, 0.0), initial=0.0)
         size = magnitude(t, ended[slot]) or magnitude(t, start[slot])
-        size *= 2.0**-t.frac if t.is_fixed else 1.0
+        size *= t.unit
         # The error of a logarithm is relative already.
         limit = agreement_limit(t.is_float and t.bits < 64) * (1.0 if t.is_log else size)
         if off > limit:

@@ -73,7 +73,7 @@ def drifts(
                 int(lost.max()),
                 int(np.count_nonzero(lost)),
                 int(lost.size),
-                _distance(a, b) * (2.0**-sys.type.frac if sys.type.is_fixed else 1.0),
+                _distance(a, b) * sys.type.unit,
                 bool(np.all(returned(sys.type, a, b, limit, held))),
             )
         )

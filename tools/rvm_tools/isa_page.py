@@ -28,14 +28,6 @@ This page is made from the tables `rvm.isa.OPCODES` and `rvm.isa.FUNCTIONS` by
 `python -m rvm_tools.isa_page > docs/isa.md`; a test keeps it as they are. `docs/language.md` says
 how the assembly language writes instructions, `docs/adding-an-opcode.md` how to add to them.
 """
-_OPERANDS = {
-    "select": "c a b", "choose": "c a b",
-    "<<": "x k", ">>": "x k", "rotl": "x k", "rotr": "x k", "dim": "x k",
-    "for_end": "a b s", "gather": "x indices", "scatter": "x indices n", "complex": "re im",
-    "sum_like": "v x", "spread_like": "v x", "prod_others_1": "x d", "prod_others_2": "x d e",
-    "atan2": "y x",
-}  # fmt: skip
-"""Names of arguments where `x`, `y` would be misleading."""
 MODES = {"mut": "changed", "use": "read", "reg": "made or dropped", "stack": "stack"}
 _NUMBERS = ("integers", "fixedpoint", "floats", "complexes", "logs", "conversions")
 
@@ -183,8 +175,8 @@ def _functions() -> Iterator[str]:
 
 def argument_names(row: FunctionRow) -> list[str]:
     """Names for a function's arguments: those of its derivative rule, where it has one."""
-    if row.name in _OPERANDS:
-        return _OPERANDS[row.name].split()
+    if row.operands:
+        return row.operands.split()
     for rule, skip in ((row.partials, 0), (row.vjp, 1)):
         if rule is not None:
             found = [

@@ -9,10 +9,9 @@ from rvm.emit.llvm.prelude import NEEDS, PRELUDE, SYMBOLS, TURN
 from rvm.emit.llvm.printer import COLD, TYPES, Printer, literal, symbol, table_symbol
 from rvm.ir.items import Operations
 from rvm.ir.node import Argument, Node, constant
-from rvm.ir.values import TURNING
 from rvm.leaf import Function, Table
 from rvm.leaf.ops import NATIVE
-from rvm.numbers.elementary import text
+from rvm.numbers.elementary import TURNING, text
 
 
 class Body(Operations):

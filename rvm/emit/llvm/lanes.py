@@ -222,7 +222,7 @@ class LanesPrinter(Printer):
 
     def _alike(self, reg: int, at: Sequence[Node]) -> bool:
         """Whether the lanes' elements lie in a row."""
-        if elem_of(self.b.function.registers[reg].type).is_complex:
+        if elem_of(self.b.function.registers[reg].type).parts > 1:
             return False
         return not any(map(self.is_wide, at))
 

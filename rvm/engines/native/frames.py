@@ -64,7 +64,7 @@ class Layout:
         values: list[Any] = []
         for t, v in zip(self.types, regs, strict=True):
             if isinstance(t, Scalar):
-                if t.is_complex:
+                if t.parts > 1:
                     values += (0.0, 0.0) if v is None else (v.real, v.imag)
                 else:
                     values.append(0 if v is None else v)
@@ -99,7 +99,7 @@ class Layout:
         values = iter(self.struct.unpack_from(data))
         for k, t in enumerate(self.types[: len(regs)]):
             if isinstance(t, Scalar):
-                v = complex(next(values), next(values)) if t.is_complex else next(values)
+                v = complex(next(values), next(values)) if t.parts > 1 else next(values)
                 regs[k] = v if k in live else None
             elif isinstance(t, Array):
                 address, owner = next(values), next(values)

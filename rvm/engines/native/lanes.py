@@ -194,8 +194,8 @@ class Block:
             return
         values = self.batch.columns(k, self.lo, self.hi)
         if isinstance(t, Scalar):
-            self.live += 16 if t.is_complex else 8
-            if t.is_complex:
+            self.live += 8 * t.parts
+            if t.parts > 1:
                 self.column(start, np.dtype(np.float64))[:] = np.real(values)
                 self.column(start + 1, np.dtype(np.float64))[:] = np.imag(values)
             else:
@@ -236,7 +236,7 @@ class Block:
                 out[self.lo + lane] = moved_out(address, dtype, None, {})
         elif isinstance(t, Scalar):
             part = out[self.lo : self.hi]
-            if t.is_complex:
+            if t.parts > 1:
                 part.real = self.column(start, np.dtype(np.float64))
                 part.imag = self.column(start + 1, np.dtype(np.float64))
             else:

@@ -234,10 +234,10 @@ class WideBlock:
         t, varies = self.layout.types[k], k in self.root.varying
         start, dtype = self.layout.places[k], self.layout.dtypes[k]
         if isinstance(t, Scalar):
-            self.live += 16 if t.is_complex else 8
+            self.live += 8 * t.parts
             values = self._values(k) if varies else self._one(k)
-            parts = (np.real(values), np.imag(values)) if t.is_complex else (values,)
-            kind = np.dtype(np.float64) if t.is_complex else dtype
+            parts = (np.real(values), np.imag(values)) if t.parts > 1 else (values,)
+            kind = np.dtype(np.float64) if t.parts > 1 else dtype
             for part, value in enumerate(parts):
                 self.column(start + part, kind)[:, slice(None) if varies else 0] = value
             return
@@ -274,8 +274,8 @@ class WideBlock:
             return
         assert isinstance(t, Scalar)
         start, dtype = self.layout.places[k], self.layout.dtypes[k]
-        kind = np.dtype(np.float64) if t.is_complex else dtype
-        for k_part, target in enumerate((part.real, part.imag) if t.is_complex else (part,)):
+        kind = np.dtype(np.float64) if t.parts > 1 else dtype
+        for k_part, target in enumerate((part.real, part.imag) if t.parts > 1 else (part,)):
             found = self.column(start + k_part, kind)
             if not varies:
                 found = np.repeat(found[:, :1], WIDTH, axis=1)

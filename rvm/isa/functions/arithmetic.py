@@ -9,6 +9,8 @@ it is 0 where x <= 0 (there is none, or its limit is 0); that of `hypot` at the 
 
 from __future__ import annotations
 
+import math
+import operator
 from functools import partial
 
 from rvm.expr import Const, Expr
@@ -18,6 +20,7 @@ from rvm.isa.functions.formulas import (
     elem,
     enter,
     equal,
+    exact_power,
     fn,
     is_complex,
     safe_divisor,
@@ -117,6 +120,7 @@ enter(
     domain=(REAL,),
     mp=lambda x: -x,
     exact=True,
+    exactly=operator.neg,
 )
 enter(
     "+",
@@ -128,6 +132,9 @@ enter(
     partials=lambda x, y: (_one(x), _one(y)),
     domain=(REAL, REAL),
     mp=lambda x, y: x + y,
+    in_place=("+",),
+    binds=9,
+    exactly=operator.add,
 )
 enter(
     "-",
@@ -139,6 +146,9 @@ enter(
     partials=lambda x, y: (_one(x), const(-1, y)),
     domain=(REAL, REAL),
     mp=lambda x, y: x - y,
+    in_place=("neg", "+"),
+    binds=9,
+    exactly=operator.sub,
 )
 enter(
     "*",
@@ -151,6 +161,9 @@ enter(
     domain=(REAL, REAL),
     mp=lambda x, y: x * y,
     underflows=True,
+    in_place=("*",),
+    binds=10,
+    exactly=operator.mul,
 )
 enter(
     "scaled",
@@ -177,6 +190,8 @@ enter(
     divides=True,
     partial="exact",
     underflows=True,
+    binds=10,
+    exactly=operator.truediv,
 )
 enter(
     "//",
@@ -190,6 +205,8 @@ enter(
     steps=True,
     divides=True,
     partial="exact",
+    binds=10,
+    exactly=operator.floordiv,
 )
 enter(
     "%",
@@ -203,6 +220,8 @@ enter(
     mp=lambda x, y: x - x.context.floor(x / y) * y,
     divides=True,
     partial="exact",
+    binds=10,
+    exactly=operator.mod,
 )
 enter(
     "**",
@@ -216,6 +235,8 @@ enter(
     mp="power",
     partial="exact",
     underflows=True,
+    binds=12,
+    exactly=exact_power,
 )
 enter(
     "abs",
@@ -228,6 +249,7 @@ enter(
     domain=(REAL,),
     mp="fabs",
     exact=True,
+    exactly=abs,
 )
 enter(
     "sign",
@@ -291,6 +313,7 @@ enter(
     domain=(REAL, REAL),
     mp=min,
     exact=True,
+    exactly=min,
 )
 enter(
     "max",
@@ -302,6 +325,7 @@ enter(
     domain=(REAL, REAL),
     mp=max,
     exact=True,
+    exactly=max,
 )
 enter(
     "relu",
@@ -322,4 +346,5 @@ enter(
     domain=(REAL,),
     mp="floor",
     steps=True,
+    exactly=math.floor,
 )

@@ -304,6 +304,7 @@ enter(
         fn("prod_others_1", conj(x), g),
     ),
     code=linear("prod_others({0}, {1})"),
+    operands="x d",
 )
 enter(
     "prod_others_2",
@@ -313,6 +314,7 @@ enter(
     cost="MULTS",
     vjp=_no_fourth,
     code=linear("prod_others({0}, {1}, {2})"),
+    operands="x d e",
 )
 enter(
     "dot",
@@ -360,6 +362,7 @@ enter(
         **fixed("fixed_at({0}, {1}, FRAC)"),
     },
     contracts=True,
+    binds=10,
 )
 enter(
     "outer",

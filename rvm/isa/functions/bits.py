@@ -2,13 +2,51 @@
 
 from __future__ import annotations
 
-from rvm.isa.functions.formulas import enter
+import operator
+
+from rvm.isa.functions.formulas import enter, exact_shift
 from rvm.isa.rules import elementwise, shift
 
-enter("&", 2, elementwise("bits"), "the bits set in both", cost="ADDS", symbol="&")
-enter("|", 2, elementwise("bits"), "the bits set in one of them", cost="ADDS", symbol="|")
-enter("^", 2, elementwise("bits"), "the bits set in just one of them", cost="ADDS", symbol="^")
-enter("~", 1, elementwise("bits"), "every bit flipped", cost="ADDS", symbol="~")
+enter(
+    "&",
+    2,
+    elementwise("bits"),
+    "the bits set in both",
+    cost="ADDS",
+    symbol="&",
+    binds=7,
+    exactly=operator.and_,
+)
+enter(
+    "|",
+    2,
+    elementwise("bits"),
+    "the bits set in one of them",
+    cost="ADDS",
+    symbol="|",
+    binds=5,
+    exactly=operator.or_,
+)
+enter(
+    "^",
+    2,
+    elementwise("bits"),
+    "the bits set in just one of them",
+    cost="ADDS",
+    symbol="^",
+    in_place=("^",),
+    binds=6,
+    exactly=operator.xor,
+)
+enter(
+    "~",
+    1,
+    elementwise("bits"),
+    "every bit flipped",
+    cost="ADDS",
+    symbol="~",
+    exactly=operator.invert,
+)
 enter(
     "<<",
     2,
@@ -17,6 +55,9 @@ enter(
     cost="ADDS",
     symbol="<<",
     partial="exact",
+    operands="x k",
+    binds=8,
+    exactly=exact_shift,
 )
 enter(
     ">>",
@@ -26,6 +67,9 @@ enter(
     cost="ADDS",
     symbol=">>",
     partial="exact",
+    operands="x k",
+    binds=8,
+    exactly=operator.rshift,
 )
 enter(
     "odd_product",
@@ -50,5 +94,19 @@ enter(
     "the upper half of x * y: the whole product, divided by 2^bits and rounded down",
     cost="MULTS",
 )
-enter("rotl", 2, shift, "the bits of x rotated left by k, an i64 or of x's type", cost="ADDS")
-enter("rotr", 2, shift, "the bits of x rotated right by k, an i64 or of x's type", cost="ADDS")
+enter(
+    "rotl",
+    2,
+    shift,
+    "the bits of x rotated left by k, an i64 or of x's type",
+    cost="ADDS",
+    operands="x k",
+)
+enter(
+    "rotr",
+    2,
+    shift,
+    "the bits of x rotated right by k, an i64 or of x's type",
+    cost="ADDS",
+    operands="x k",
+)

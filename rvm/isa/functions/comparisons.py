@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import replace
 from typing import Any
 
@@ -32,10 +33,42 @@ def _chosen(t: Scalar) -> Code:
     return replace(_selected(t), python="({1} if {0} else {2})")
 
 
-for _s, _text in (("<", "less than"), ("<=", "at most"), (">", "greater than"), (">=", "at least")):
-    enter(_s, 2, elementwise("ordered", BOOL), f"whether x is {_text} y", cost="ADDS", symbol=_s)
-enter("==", 2, elementwise("any", BOOL), "whether x equals y", cost="ADDS", symbol="==")
-enter("!=", 2, elementwise("any", BOOL), "whether x differs from y", cost="ADDS", symbol="!=")
+for _sign, _text, _exactly in (
+    ("<", "less than", operator.lt),
+    ("<=", "at most", operator.le),
+    (">", "greater than", operator.gt),
+    (">=", "at least", operator.ge),
+):
+    enter(
+        _sign,
+        2,
+        elementwise("ordered", BOOL),
+        f"whether x is {_text} y",
+        cost="ADDS",
+        symbol=_sign,
+        binds=4,
+        exactly=_exactly,
+    )
+enter(
+    "==",
+    2,
+    elementwise("any", BOOL),
+    "whether x equals y",
+    cost="ADDS",
+    symbol="==",
+    binds=4,
+    exactly=operator.eq,
+)
+enter(
+    "!=",
+    2,
+    elementwise("any", BOOL),
+    "whether x differs from y",
+    cost="ADDS",
+    symbol="!=",
+    binds=4,
+    exactly=operator.ne,
+)
 enter(
     "and",
     2,
@@ -44,6 +77,8 @@ enter(
     cost="ADDS",
     symbol="and",
     lazy=True,
+    binds=2,
+    exactly=lambda a, b: a and b,
 )
 enter(
     "or",
@@ -53,8 +88,18 @@ enter(
     cost="ADDS",
     symbol="or",
     lazy=True,
+    binds=1,
+    exactly=lambda a, b: a or b,
 )
-enter("not", 1, elementwise("bool"), "whether x does not hold", cost="ADDS", symbol="not")
+enter(
+    "not",
+    1,
+    elementwise("bool"),
+    "whether x does not hold",
+    cost="ADDS",
+    symbol="not",
+    exactly=operator.not_,
+)
 # All three arguments are evaluated, so that a fault in one is the same on every engine.
 enter(
     "select",
@@ -65,6 +110,7 @@ enter(
     partials=lambda c, a, b: (None, select(c, const(1, a), 0, a), select(c, const(0, b), 1, b)),
     code={"*": _selected},
     moves=True,
+    operands="c a b",
 )
 # Its derivatives are those of the expression that is evaluated (`rvm.transform.adjoint`).
 enter(
@@ -76,4 +122,6 @@ enter(
     code={"*": _chosen},
     moves=True,
     lazy=True,
+    operands="c a b",
+    exactly=lambda condition, a, b: a if condition else b,
 )

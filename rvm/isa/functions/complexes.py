@@ -73,6 +73,7 @@ enter(
     vjp=lambda g, re, im: (fn("real", g), fn("imag", g)),
     code=by_body("of", partial(apply, "complex"), F64.name, 2),
     mp="mpc",
+    operands="re im",
 )
 enter(
     "abs2",

@@ -43,6 +43,24 @@ def enter(
     return add_function(replace(row, **facts))
 
 
+MAX_BITS = 4096
+"""The largest integer that a constant may be."""
+
+
+def exact_power(a: Any, b: Any) -> Any:
+    """A power of Python's numbers; OverflowError where it is an integer too large to hold."""
+    if isinstance(a, int) and isinstance(b, int) and a.bit_length() * abs(b) > MAX_BITS:
+        raise OverflowError("the number is too large")
+    return a**b
+
+
+def exact_shift(a: Any, b: Any) -> Any:
+    """A shift to the left of Python's integers; OverflowError where it is too large to hold."""
+    if b > MAX_BITS:
+        raise OverflowError("the number is too large")
+    return a << b
+
+
 def fn(name: str, *args: Any) -> Apply:
     """The function `name` applied to expressions and numbers."""
     return Apply(name, tuple(a if isinstance(a, Expr) else Const(a) for a in args))

@@ -88,6 +88,7 @@ enter(
     "the length of an array's first axis",
     cost="MOVES",
     code={"*": both("len({0})")},
+    exactly=len,
 )
 enter(
     "dim",
@@ -96,6 +97,7 @@ enter(
     "the length of an array's axis k, from 0",
     cost="MOVES",
     code={"*": both("dim_of({0}, {1})")},
+    operands="x k",
 )
 
 
@@ -134,6 +136,7 @@ enter(
     cost="ADDS",
     code={"i64": Code("for_end({0}, {1}, {2})", "", None, BEHIND_LAST)},
     partial="int",
+    operands="a b s",
 )
 enter(
     "gather",
@@ -145,6 +148,8 @@ enter(
     code={"*": both("gather_array({0}, {1})")},
     linear=True,
     partial="any",
+    operands="x indices",
+    indexed=True,
 )
 enter(
     "scatter",
@@ -156,6 +161,8 @@ enter(
     code=numbers("scatter_array({0}, {1}, {2})"),
     linear=True,
     partial="any",
+    operands="x indices n",
+    indexed=True,
 )
 enter(
     "transpose",
@@ -188,6 +195,7 @@ enter(
     vjp=lambda g, v, x: (_likewise("spread_like", g, v, x), None),
     code=numbers("sum_like({0}, {1})"),
     linear=True,
+    operands="v x",
 )
 enter(
     "spread_like",
@@ -198,4 +206,5 @@ enter(
     vjp=lambda g, v, x: (_likewise("sum_like", g, v, x), None),
     code={"*": both("spread_like({0}, {1})")},
     linear=True,
+    operands="v x",
 )

@@ -200,6 +200,7 @@ enter(
     domain=(REAL, POSITIVE),
     mp="atan2",
     underflows=True,
+    operands="y x",
 )
 enter(
     "sinh",

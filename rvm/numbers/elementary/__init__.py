@@ -21,6 +21,8 @@ MODULES = {
     "roots": ("hypot", "versor", "leg", "cbrt", "asinh", "acosh", "atanh", "softplus"),
 }
 """Functions by the module that holds their texts."""
+TURNING = ("sin", "cos")
+"""The functions that a rotation by an angle needs both, in the order of `rvm_turn`'s results."""
 TEXTS = {name: module for module, names in MODULES.items() for name in names}
 
 
@@ -34,4 +36,4 @@ def text(name: str) -> Function:
     raise KeyError(name)
 
 
-__all__ = ["MODULES", "TEXTS", "text"]
+__all__ = ["MODULES", "TEXTS", "TURNING", "text"]

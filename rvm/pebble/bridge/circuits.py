@@ -19,6 +19,7 @@ from functools import reduce
 from rvm.expr import Const, Expr, Index, Place
 from rvm.isa import apply
 from rvm.library.handle import Library
+from rvm.numbers import system
 from rvm.pebble.bridge.graphs import Cell, GraphWriter, same_graph
 from rvm.pebble.graphs.bench import Circuit, Gate
 from rvm.pebble.graphs.plan import DagPlan
@@ -44,7 +45,7 @@ def emit_circuit(
     same_graph(plan, circuit.dag, "the circuit")
     ports = Ports(circuit, of)
     writer = GraphWriter(ports.registers)
-    zero = Const(False if of.is_bool else 0, of)
+    zero = Const(system(of).zero, of)
     spare = Register("", of)
     nodes = {circuit.dag.name(v): v for v in range(len(circuit.dag))}
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from rvm.expr import Const, Expr, Index, Place, rebuild
 from rvm.expr import Span as Slice
 from rvm.isa import apply, place
+from rvm.numbers import system
 from rvm.pebble.bridge.emission.body import Body, integer
 from rvm.pebble.bridge.emission.step import Step
 from rvm.program import Dim, Layout, Param, Record, Register, slots_of
@@ -277,7 +278,7 @@ def copied(writer: StepWriter, y: State | None, x: State) -> None:
     assert y is not None
     for to, of in zip(writer.places(y), writer.places(x), strict=True):
         t = elem_of(writer.registers[to.reg].type)
-        writer.put("mul" if t.is_log else "xor" if t.is_bool else "add", to, of)
+        writer.put(system(t).gathers, to, of)
 
 
 def _over_layout(registers: Mapping[int, int], layout: Layout, suffix: str = "") -> Layout:

@@ -106,6 +106,6 @@ class Prepared:
         self._live = sum(map(byte_size, regs))
         for k, r in enumerate(self.function.registers[: self.function.n_args]):
             if isinstance(r.type, Scalar):
-                self._scalars.append((k, layout.places[k], r.type.is_complex))
+                self._scalars.append((k, layout.places[k], r.type.parts > 1))
             else:
                 self._arrays.append((k, layout.places[k]))
