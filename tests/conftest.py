@@ -20,6 +20,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 GATES = {
+    "wide": "do what CI does besides an ordinary run",
     "deep": "do exhaustive tests, and the whole of those that do a part",
     "soak": "do the long tests too",
     "npm": "do tests with packages from npm too",
@@ -67,13 +68,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests that nobody asked for go; before `-m` looks at the markers."""
-    for item in sizes.left_out(items):
-        item.add_marker("deep")
+    for marker, cases in sizes.left_out(items).items():
+        for case in cases:
+            case.add_marker(marker)
     if sizes.DEEP:
         for item in items:
             if "sized" in item.keywords:
                 item.add_marker("deep")
-    shut = [name for name in GATES if not asked_for(config, name)]
+    asked = [name for name in GATES if asked_for(config, name)]
+    # What is exhaustive is everything.
+    shut = set(GATES) - set(asked) - ({"wide"} if "deep" in asked else set())
     gone = [item for item in items if any(name in item.keywords for name in shut)]
     if gone:
         config.hook.pytest_deselected(items=gone)

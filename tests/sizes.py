@@ -1,6 +1,6 @@
-"""How much a test does: a part of it in an ordinary run, all of it with `--deep`.
+"""How much a test does: a part of it in an ordinary run, more of it in CI, all with `--deep`.
 
-Four decorators, all of which hand the rest over to the marker `deep`:
+Four decorators hand what is left out over to the marker `deep`:
 
 - `@sample` on a parametrised test: a few of its cases, in which each value of each parameter
   comes; `@sample(2)`, each pair of values of two parameters.
@@ -8,12 +8,18 @@ Four decorators, all of which hand the rest over to the marker `deep`:
 - `@examples(n)` on a test of Hypothesis: a twentieth of n examples.
 - `@sized` on a test that asks `part(n)` how many random cases to try, or `first_and_another` which
   engines to compare.
+
+Two hand it over to the marker `wide`, which CI runs after an ordinary run:
+
+- `@wide` on a test that takes seconds, of what other tests look at as well: all of it.
+- `@thin` on a parametrised test: of the cases that the decorators above leave, a quarter is
+  ordinary, in which each value of a parameter with few values comes, as engines are.
 """
 
 from __future__ import annotations
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from typing import Any, TypeVar
@@ -28,6 +34,10 @@ DEEP = False
 sample = pytest.mark.sample
 some = pytest.mark.some
 sized = pytest.mark.sized
+thin = pytest.mark.thin
+wide = pytest.mark.wide
+FEW = 8
+"""The most values of a parameter each of which comes in an ordinary run of a test marked `thin`."""
 
 
 def part(n: int) -> int:
@@ -51,31 +61,64 @@ def examples(n: int, **more: Any) -> Callable[[Any], Any]:
     return lambda test: sized(chosen(test))
 
 
-def left_out(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """The cases of tests marked `sample` or `some` that an ordinary run leaves out.
+Case = pytest.Function
+Value = tuple[str, str]
 
-    Those of `sample` are looked through in an order that the test's name gives, and one is taken
-    if it has a value of a parameter that none before it has; with `sample(2)`, a pair of values.
-    """
-    found: dict[str, list[pytest.Function]] = defaultdict(list)
+
+def left_out(items: Iterable[pytest.Item]) -> dict[str, list[pytest.Item]]:
+    """The cases that an ordinary run leaves out, by the marker of the run that takes them."""
+    found: dict[str, list[Case]] = defaultdict(list)
     for item in items:
-        marked = item.get_closest_marker("sample") or item.get_closest_marker("some")
-        if marked is not None and isinstance(item, pytest.Function):
+        marks = ("sample", "some", "thin")
+        if isinstance(item, Case) and any(map(item.get_closest_marker, marks)):
             found[item.nodeid.partition("[")[0]].append(item)
-    out: list[pytest.Item] = []
+    out: dict[str, list[pytest.Item]] = {"deep": [], "wide": []}
     for name, cases in found.items():
-        mark = cases[0].get_closest_marker("sample")
         # A sequence of its own for each name, whichever other tests there are.
         order = random.Random(name).sample(cases, len(cases))
-        if mark is None:
-            out += order[-(-len(order) // 4) :]
-            continue
-        together = mark.args[0] if mark.args else 1
-        seen: set[tuple[tuple[str, str], ...]] = set()
-        for case in order:
-            values = [(key, str(value)) for key, value in case.callspec.params.items()]
-            groups = set(combinations(values, together))
-            if groups <= seen:
-                out.append(case)
-            seen |= groups
+        kept = order
+        mark = cases[0].get_closest_marker("sample")
+        if mark is not None:
+            kept = _each(
+                order, lambda case, n=mark.args: set(combinations(_values(case), *n or [1]))
+            )
+        elif cases[0].get_closest_marker("some"):
+            kept = order[: _quarter(order)]
+        out["deep"] += _without(order, kept)
+        if cases[0].get_closest_marker("thin"):
+            out["wide"] += _without(kept, _thinned(kept))
     return out
+
+
+def _quarter(cases: Sequence[Case]) -> int:
+    return -(-len(cases) // 4)
+
+
+def _values(case: Case) -> list[Value]:
+    """The values of a case's parameters, by the parameters' names."""
+    return [(key, str(value)) for key, value in case.callspec.params.items()]
+
+
+def _each(cases: Sequence[Case], groups: Callable[[Case], set[Any]]) -> list[Case]:
+    """Those of some cases, in their order, that have something that none before them has."""
+    out, seen = [], set[Any]()
+    for case in cases:
+        if not groups(case) <= seen:
+            out.append(case)
+        seen |= groups(case)
+    return out
+
+
+def _thinned(cases: Sequence[Case]) -> list[Case]:
+    """A quarter of some cases, and those that have a value of few that these have not."""
+    distinct = Counter(key for key, _ in {value for case in cases for value in _values(case)})
+    few = {key for key, count in distinct.items() if count <= FEW}
+    first = cases[: _quarter(cases)]
+    seen = {value for case in first for value in _values(case)}
+    rest = cases[len(first) :]
+    return [*first, *_each(rest, lambda case: {v for v in _values(case) if v[0] in few} - seen)]
+
+
+def _without(cases: Iterable[Case], kept: Iterable[Case]) -> list[Case]:
+    left = set(kept)
+    return [case for case in cases if case not in left]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engines.edges_agreeing import ALL_PAIRS, ENGINES, RING, everywhere, trip
+from rvm_tools.isa_page import members
 from sizes import part, sample, sized
 
 import rvm
@@ -144,7 +145,7 @@ MINUS = {
 }
 
 
-@pytest.mark.parametrize("t", ["f64", "f32", "c128"])
+@pytest.mark.parametrize("t", members("inexact"))
 @pytest.mark.parametrize("case", MINUS)
 @sample
 def test_a_negative_zero(case: str, t: str) -> None:

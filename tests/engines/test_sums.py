@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from engines.order import one_by_one, ordered
 from numpy.typing import NDArray
+from rvm_tools.isa_page import members
 from sizes import DEEP, first_and_another, sized
 
 import rvm
@@ -176,7 +177,7 @@ def test_adjoints_of_what_lanes_share_are_summed_in_order(engine: str) -> None:
         assert grad.b.tolist() == [ordered(c, plus, 0.0) for c in x.T]
 
 
-@pytest.mark.parametrize("t", ["f64", "f32", "c128"])
+@pytest.mark.parametrize("t", members("inexact"))
 def test_large_products_add_in_order(t: str) -> None:
     """Results of a few rows at once, in blocks, or a row at a time."""
     rng = np.random.default_rng(4)
@@ -205,7 +206,7 @@ def times_all(a: Any, b: Any) -> Any:
     return found
 
 
-@pytest.mark.parametrize("t", ["f64", "f32"])
+@pytest.mark.parametrize("t", members("float"))
 def test_the_greatest_magnitude_is_a_nan_or_the_greatest(t: str) -> None:
     f = rvm.assemble(f"func f(y: {t}, x: {t}[n], z: {t}[n])\n    add y, amax(abs(x - z))\n").f
     rng = np.random.default_rng(3)

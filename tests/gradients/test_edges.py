@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gradients.agreeing import ENGINES, agree
+from rvm_tools.isa_page import members
 from sizes import sized
 
 import rvm
@@ -217,7 +218,7 @@ def test_what_is_not_asked_for_passes_nothing(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", executing())
-@pytest.mark.parametrize("t", ["f64", "f32", "fixed"])
+@pytest.mark.parametrize("t", members("real"))
 def test_a_scaled_number(t: str, engine: str) -> None:
     f = rvm.assemble(f"func f(y: {t}, a: {t}, b: {t}, c: {t})\n    add y, scaled(a, b, c)\n").f
     f = f.with_options(engine=engine)

@@ -9,6 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 from gradients.agreeing import ENGINES
+from rvm_tools.isa_page import members
 
 import rvm
 
@@ -55,7 +56,7 @@ def in_lanes(f: Any, engine: str) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("line", SUMS)
-@pytest.mark.parametrize("t", ["f64", "f32"])
+@pytest.mark.parametrize("t", members("float"))
 def test_of_equal_arguments(line: str, t: str) -> None:
     f = program(line, t)
     for name in NAMES:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from gradients.hard import HARD, RELAX, WAYS, Hard
 from rvm_tools.directives import directives
+from rvm_tools.isa_page import members
 from rvm_tools.values import inputs_for
 from sizes import part, sized, some
 
@@ -263,7 +264,7 @@ def by_lane(f: FunctionHandle, at: dict[str, Any], inputs: dict[str, Any]) -> An
         return "R017"
 
 
-@pytest.mark.parametrize("t", ["f64", "f32"])
+@pytest.mark.parametrize("t", members("float"))
 @pytest.mark.parametrize("scale", [1e-5, 1.0, 1e5])
 def test_honest_sums_are_not_refused(t: str, scale: float) -> None:
     """Sums of squares of normal numbers, whose gradient is exact to the bit: 30 draws each."""

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from rvm_tools.isa_page import members
 
 import rvm
 from rvm.engines import executing
@@ -51,7 +52,7 @@ def numbers(t: str) -> list[float]:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("t", ["f64", "f32"])
+@pytest.mark.parametrize("t", members("float"))
 def test_squares_of_floats_are_products_on_every_engine(t: str) -> None:
     program, xs = rvm.assemble(TEXT.format(t=t)), numbers(t)
     dtype = np.dtype(np.float32 if t == "f32" else np.float64)
@@ -72,7 +73,7 @@ def test_squares_of_floats_are_products_on_every_engine(t: str) -> None:
         assert np.array_equal(out, want, equal_nan=True), engine
 
 
-@pytest.mark.parametrize("t", ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"])
+@pytest.mark.parametrize("t", members("int"))
 def test_squares_of_integers_wrap_as_products_do(t: str) -> None:
     program = rvm.assemble(TEXT.format(t=t).replace("k: i64", f"k: {t}"))
     bits = int(t[1:])
