@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, cast
 
+from rvm.expr import Expr, Place, reads
 from rvm.image import Code
 from rvm.image.traps import Changed
 from rvm.ir import context, strict
@@ -18,7 +20,7 @@ from rvm.ir.node import F64, FLOATS, I32, I64, PTR, Argument, Node, constant
 from rvm.ir.places import Behind, Location, kinds_of
 from rvm.ir.statements import combined, disjoint, factor, rounded, whole_statement
 from rvm.ir.typed import Unprintable
-from rvm.ir.values import applied, located, measured, peeked, raw, read
+from rvm.ir.values import applied, located, measured, peeked, put, raw, read, scalar
 from rvm.types import Scalar
 
 
@@ -118,6 +120,7 @@ class FunctionBuilder(Builder):
         made: list[str] = []
 
         def body() -> None:
+            self.make_again(pc)
             self.count(done)
             self.set(self.position, self.i64(pc))
             self.set(self.how, constant(how, I32))
@@ -130,6 +133,22 @@ class FunctionBuilder(Builder):
             return made[0]
 
         return label
+
+    def from_zero(self, reg: int) -> None:
+        """Give a sum that began at -0 the value that it has if it begins at 0."""
+        (v,) = self.scalars[reg]
+        self.set(v, self.op("fadd", self.get(v), constant(0.0, v.kind)))
+
+    def make_again(self, pc: int) -> None:
+        """Make what lives here and was made of sums that began at -0 of those that began at 0."""
+        made = self.made.get(pc, ())
+        for reg in sorted({p.reg for _, value in made for p in reads(value)} & self.sums):
+            self.from_zero(reg)
+        for place, value in made:
+            self.trusting(partial(self._make, place, value))
+
+    def _make(self, place: Place, value: Expr) -> None:
+        put(self, located(self, place), scalar(self, value))
 
     def changed(self, guard: Changed) -> Node:
         """Whether the value is not the cell's; parts are compared as they are stored.

@@ -79,6 +79,10 @@ class Builder(Operations):
         self.turns: frozenset[Expr] = frozenset()
         """Angles of type f64 of which both sine and cosine are asked for."""
         self.one_ways: Mapping[int, OneWay] = {}
+        self.sums: frozenset[int] = frozenset()
+        """The registers that begin at -0 rather than at 0."""
+        self.made: Mapping[int, Sequence[tuple[Place, Expr]]] = {}
+        """What is made of these and lives at a position, with the expressions of its value."""
         self.uniform: Any = None
         """The value of the expression that `elements` was last asked for, if it is a scalar."""
         self.way = 0

@@ -30,6 +30,7 @@ from rvm.ir.short import short
 from rvm.ir.statements import instruction_at, note
 from rvm.ir.typed import Unprintable
 from rvm.ir.values import scalar
+from rvm.ir.zeros import zeros
 from rvm.stmt import Branch, Land
 
 Onward = Callable[[int, bool], None]
@@ -254,6 +255,8 @@ class MachineMaker(Maker):
             b.certain = certain(code)
             if not b.lanes:
                 b.one_ways = {c.reg: c for c in one_way(code)}
+            if not (b.lanes or b.kind.strict or b.kind.counts or code.traps):
+                b.sums, b.made = zeros(code, flow)
 
     def enter(self) -> None:
         b = self.b

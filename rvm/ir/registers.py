@@ -275,6 +275,8 @@ def _part(b: FunctionBuilder) -> None:
 def _save(b: FunctionBuilder, k: int, base: Node, start: int) -> None:
     t = b.function.registers[k].type
     if isinstance(t, Scalar):
+        if k in b.sums:
+            b.from_zero(k)
         for part, v in enumerate(b.scalars[k]):
             b.poke(b.get(v), slot(b, base, start + part))
     elif isinstance(t, Array):

@@ -252,7 +252,8 @@ def _made(b: Builder, stmt: Alloc | Fresh, reg: Place) -> None:
     elif isinstance(t, Array):
         arrays.make(b, reg.reg, given)
     else:
-        new = raw(system(t).zero, t) if given is None else value(b, given)
+        zero = -0.0 if reg.reg in b.sums else system(t).zero
+        new = raw(zero, t) if given is None else value(b, given)
         ask(b, t)
         put(b, located(b, reg), new if b.way >= 0 else b.taken(t, new))
 

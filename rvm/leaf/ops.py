@@ -60,7 +60,8 @@ class Op:
     expressions that use each argument once, in order; `{t}` and `{u}` are names for `:=`.  `python`
     may raise ArithmeticError or ValueError where `total`, if there is one, does not.  `native` is
     the operation of `rvm.ir.operations` that does it in machine code; or it is called with the
-    operations that are being made (`rvm.ir.graph`) and the arguments' nodes.
+    operations that are being made (`rvm.ir.graph`) and the arguments' nodes.  `zeros`: of how many
+    arguments, the first ones, a zero with the other sign gives at most a zero with the other sign.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Op:
     numpy: str
     native: str | Native
     total: str = ""
+    zeros: int = 0
 
 
 OPS: dict[str, Op] = {}
@@ -122,16 +124,18 @@ def _selection(kind: str) -> None:
 def _floats(kind: str) -> None:
     single = kind == F32
 
-    def enter(name: str, python: str, numpy: str, native: str | Native, total: str = "") -> None:
+    def enter(
+        name: str, python: str, numpy: str, native: str | Native, total: str = "", zeros: int = 0
+    ) -> None:
         arity = 2 if "{1}" in python else 1
         if single and name not in ("fneg", "fabs", "floor"):
             python, total = f"unpack32(pack32({python}))[0]", f"f32({total or python})"
-        add(Op(named(name, kind), (kind,) * arity, kind, python, numpy, native, total))
+        add(Op(named(name, kind), (kind,) * arity, kind, python, numpy, native, total, zeros))
 
     for name, sign in (("fadd", "+"), ("fsub", "-"), ("fmul", "*"), ("fdiv", "/")):
         text, total = f"({{0}} {sign} {{1}})", "divide({0}, {1})" if sign == "/" else ""
-        enter(name, text, text, name, total)
-    enter("fneg", "(-{0})", "(-{0})", "fneg")
+        enter(name, text, text, name, total, 1 if sign == "/" else 2)
+    enter("fneg", "(-{0})", "(-{0})", "fneg", zeros=1)
     floor = "({u} if ({u} := ({t} := {0}) // 1.0) == {u} else {t})"
     for name, function, python, total in (
         ("fabs", "abs", "abs({0})", ""),
