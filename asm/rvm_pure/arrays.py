@@ -89,10 +89,16 @@ def fold(e: Fold) -> Term:
     body = e.fn.body
     whole = e.kind.startswith("scan")
     if isinstance(body, Var) and body.name == state:
-        return Prim("replicate", (_more(e.array), e.init)) if whole else e.init
+        return Prim("replicate", (more(e.array), e.init)) if whole else e.init
     uses = free(body)
     match p, e.array:
         case tuple(), Each(Lam(params, Tup(items)) as fn, arrays) if len(p) == len(items):
+            pairs = zip(p, items, strict=True)
+            known = {
+                q: x for q, x in pairs if isinstance(x, Num) and isinstance(q, str) and q in uses
+            }
+            if known:
+                return replace(e, fn=replace(e.fn, body=put(body, known)))
             kept = [k for k, q in enumerate(p) if any(n in uses for n in names_in(q))]
             if kept and len(kept) < len(p):
                 made = tuple(items[k] for k in kept)
@@ -114,7 +120,7 @@ def fold(e: Fold) -> Term:
     return e
 
 
-def _more(a: Term) -> Term:
+def more(a: Term) -> Term:
     """One more than the length of an array."""
     return Op("+", (length(a), Num(1)))
 
@@ -128,7 +134,7 @@ def length(a: Term) -> Term:
         case Prim("shift1R" | "shift1L", (Fold("scanl" | "scanr", _, _, b),)):
             return length(b)
         case Fold("scanl" | "scanr", _, _, b):
-            return _more(b)
+            return more(b)
     return Op("len", (a,))
 
 

@@ -22,7 +22,7 @@ def constant(e: Term) -> Any:
     """The number that a term is, or that all elements of it are; None where that is not known."""
     match e:
         case Num(held):
-            return None if isinstance(held, float) and str(held) == "-0.0" else held
+            return held
         case Each(fn):
             return constant(fn.body)
         case Prim("replicate", (_, a)):

@@ -206,7 +206,7 @@ class PureFunction:
                 f"how long the value of `{self.name}` is, is not known before it runs",
                 hint="call `program`, and give `out` its length",
             )
-        handle = self.program[self.name]
+        handle = self._exchanged[self.name]
         found = handle(**{handle.parameters[0]: out}, **given)
         return plain(d.body.type, found[handle.parameters[0]])
 

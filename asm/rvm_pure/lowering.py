@@ -94,7 +94,11 @@ class Lowering:
         self.names.taken |= set(binders(self.body))
         self.notes: dict[str, tuple[str, str]] = {}
         """What became of each let and state by its name: what it is, its type and its bytes."""
-        self._in_step = False
+        self._exchanges = False
+        """Whether states that are arrays are exchanged, too, as numbers are: infinities come back.
+
+        Else they are added and taken away whole, which machine code does in a fifth of the time.
+        """
         self._steps: list[Func] = []
         """The functions that schedules play."""
 
@@ -106,6 +110,7 @@ class Lowering:
         """
         d = self.d
         assert d.body.type is not None
+        self._exchanges = fresh
         out = self.names.new(OUT)
         known = lengths_of(d.params)
         params = [Declared(out, self._type(d.body.type, known), self.start, self.end)]
@@ -115,7 +120,8 @@ class Lowering:
         env: dict[str, Value] = {n: self._ref(n) for n in known}
         env |= {p.name: self._places(self._ref(p.name), p.type) for p in d.params}
         place = self._places(self._ref(out), d.body.type)
-        body = [*self._checks(place, self.body, env), *self.add(place, self.body, env, fresh)]
+        whole = fresh and isinstance(d.body.type, Scalar)
+        body = [*self._checks(place, self.body, env), *self.add(place, self.body, env, whole)]
         for e in walk(self.body):
             if isinstance(e, Let) and isinstance(e.pattern, str):
                 self.note(e.pattern, "put in where it is used", e.value, "0")
@@ -201,6 +207,11 @@ class Lowering:
 
     def add(self, place: Value, e: Term, env: Env, fresh: bool = False) -> list[Stat]:
         """Statements that add a term's value to a place; one that is `fresh` holds zeros."""
+        if fresh and self._exchanges and isinstance(e.type, Arr):
+            try:
+                return self._elements(place, e, env, fresh)
+            except Hard:
+                pass
         try:
             return self._added(place, expression(e, env), e, e.type, env, fresh)
         except Hard as hard:
@@ -225,10 +236,8 @@ class Lowering:
                 fn, zero = Lam(("s'", "a'"), plus), Num(0, type=e.type)
                 fold: Term = Fold("reduce", fn, zero, array, type=e.type, start=e.start, end=e.end)
                 return self.add(place, fold, env)
-            case Op("+" | "-" as sign, (a, b)) if isinstance(e.type, Scalar) and not fresh:
-                # Each part by itself, as those that are no expressions take less so.
-                minus = b if sign == "+" else Op("neg", (b,), type=e.type, start=b.start, end=b.end)
-                return [*self.add(place, a, env), *self.add(place, minus, env)]
+            case Op("+" | "-") if not fresh and isinstance(e.type, Scalar):
+                return self._apart(place, e, env)
             case Op(fn) if fn in PRODUCTS and isinstance(e.type, Arr) and part is not e:
                 return self._first(
                     part, e, env, lambda rest, inner: self.add(place, rest, inner, fresh)
@@ -255,9 +264,17 @@ class Lowering:
         except Hard as hard:
             if part is e:
                 part = hard.term
+            if isinstance(e, Op) and e.fn in ("+", "-") and not fresh and _alike(*e.args):
+                return self._apart(place, e, env)
         if part is e and not isinstance(e, Fold):
             part = _inside(e)
         return self._first(part, e, env, lambda rest, inner: self.add(place, rest, inner, fresh))
+
+    def _apart(self, place: Value, e: Op, env: Env) -> list[Stat]:
+        """Each part of a sum by itself, as those that are no expressions take less so."""
+        a, b = e.args
+        minus = b if e.fn == "+" else Op("neg", (b,), type=e.type, start=b.start, end=b.end)
+        return [*self.add(place, a, env), *self.add(place, minus, env)]
 
     def _first(self, part: Term, e: Term, env: Env, then: Then) -> list[Stat]:
         """Statements over a term one part of which is made before, and taken away after."""
@@ -280,11 +297,10 @@ class Lowering:
         scalar = elem_type(t)
         if isinstance(v, Lit) and v.value == 0 and str(v.value) != "-0.0":
             return []
-        whole = isinstance(t, Scalar) or self._in_step
+        whole = isinstance(t, Scalar) or self._exchanges
         if fresh and whole and isinstance(scalar, Scalar) and not scalar.is_exact:
             # Taken away by what it is, not by a difference, which is NaN of infinities.
-            # A state that is made again and again gets a new adjoint by that, too; otherwise
-            # those of whole arrays are added, which machine code does in half the time.
+            # A state that is made again and again gets a new adjoint by that, too.
             name = self.names.new("v")
             made = self._alloc("alloc", name, t, v, e)
             made.declared.type = self._like(place, t, env, e)
@@ -642,9 +658,9 @@ class Lowering:
         for v in {**free(body), **dict.fromkeys(sorted(named & self._fixed))}:
             if v not in inner:
                 inner[v] = passed(env[v], types.get(v, I64), v)
-        outer, self._in_step = self._in_step, True
+        outer, self._exchanges = self._exchanges, True
         stats = self.add(self._places(self._ref(y, e), t), body, inner, True)
-        self._in_step = outer
+        self._exchanges = outer
         word = Word(_plain(name), e.start, e.end)
         self._steps.append(Func(word, [], params, stats, e.start, e.end))
         return args
@@ -726,6 +742,11 @@ def _terms(fn: Lam) -> Term | None:
             if a == s and s not in free(rest):
                 return rest
     return None
+
+
+def _alike(a: Term, b: Term) -> bool:
+    """Whether two arrays are as long in all dimensions."""
+    return a.type is not None and b.type is not None and dims(a.type) == dims(b.type)
 
 
 def _zero(at: Term) -> Lit:

@@ -15,7 +15,7 @@ from rvm_asm.messages import Reporter
 from rvm_asm.source import SourceMap
 
 from rvm.types import Scalar
-from rvm_pure.arrays import each, fold, length, prim
+from rvm_pure.arrays import each, fold, length, more, prim
 from rvm_pure.constants import constant, folded, is_value, like_zero, spread_constant
 from rvm_pure.normal import normal
 from rvm_pure.terms import (
@@ -32,6 +32,7 @@ from rvm_pure.terms import (
     Proj,
     Term,
     Tup,
+    Update,
     Var,
     children,
     free,
@@ -91,13 +92,17 @@ def _simpler(e: Term) -> Term:
             return a
         case Each():
             return each(done)
+        case Fold(kind, fn, init, array) if _stays(fn.params[0], init, fn.body):
+            return Prim("replicate", (more(array), init)) if "scan" in kind else init
         case Fold():
             return fold(done)
         case Prim():
             return prim(done)
         case Index(of, items):
             return _index(done, of, items)
-        case Loop(p, init, _, _, body) if value_is(body, p):
+        case Update(of, _, v) if _same(of, v):
+            return of
+        case Loop(p, init, _, _, body) if value_is(body, p) or _stays(p, init, body):
             return init
     return done
 
@@ -109,6 +114,20 @@ def value_is(e: Term, p: Pattern) -> bool:
     if not isinstance(e, Tup) or len(e.items) != len(p):
         return False
     return all(value_is(x, q) for x, q in zip(e.items, p, strict=True))
+
+
+def _stays(p: Pattern, init: Term, body: Term) -> bool:
+    """Whether a state begins as a constant that each step leaves as it is, as a zero adjoint."""
+    if not _same(init, init):
+        return False
+    return _same(tidied(put(body, {q: v for q, v in _apart(p, init) if isinstance(q, str)})), init)
+
+
+def _same(a: Term, b: Term) -> bool:
+    """Whether two terms are known to be one constant."""
+    if isinstance(a, Tup) and isinstance(b, Tup):
+        return all(map(_same, a.items, b.items))
+    return constant(a) is not None and constant(a) == constant(b)
 
 
 def _index(e: Index, of: Term, items: tuple[Term, ...]) -> Term:

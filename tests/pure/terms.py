@@ -7,13 +7,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+NAMES = ("x", "y", "A", "B")
+"""The parameters of every definition, two numbers and two arrays of one length."""
 
 
 class Writer:
     """Writes terms of a type in a context of variables; all choices follow from the seed."""
 
-    def __init__(self, seed: int, nesting: int = 2, more: bool = True) -> None:
+    def __init__(self, seed: int, nesting: int = 2, more: bool = True, large: bool = False) -> None:
         self.r = random.Random(seed)
+        self.large = large
+        """Whether values may overflow, of exponentials, products and large constants."""
         self.nesting = nesting
         """How deeply maps and folds may stand inside of each other's functions."""
         self.more = more
@@ -37,7 +46,10 @@ class Writer:
         """A term of type f64."""
         known = self.of(context, "s")
         if size <= 0:
-            return self.r.choice([*known, *known, "0.5", "1", "-0.75", "1.25"])
+            numbers = ("0.5", "1", "-0.75", "1.25")
+            if self.large and self.r.random() < 0.4:
+                numbers = ("1e160", "-3e200", "400", "-700")
+            return self.r.choice([*known, *known, *numbers])
         kinds = ["op1", "op2", "op2", "let"]
         if nesting:
             kinds += ["reduce", "reduce", "fold"]
@@ -61,6 +73,8 @@ class Writer:
 
     def _op1(self, size: int, c: dict[str, str], nesting: int) -> str:
         fn = self.r.choice(["sin", "sin", "cos", "tanh"] if self.more else ["sin"])
+        if self.large:
+            fn = self.r.choice([fn, "exp"])
         return f"{fn}({self.scalar(size, c, nesting)})"
 
     def _op2(self, size: int, c: dict[str, str], nesting: int) -> str:
@@ -113,7 +127,7 @@ class Writer:
         a, b = self.two(size)
         s, y = self.new("s"), self.new("y")
         body = f"sin({self.body(a, c, [s, y], nesting)})"
-        if not self.more:
+        if not self.more or self.large:
             body = f"{s} * {y} + sin({y})"
         word = self.r.choice(["reduce", "foldl"]) if self.more else "reduce"
         init = self.scalar(0, c, 0)
@@ -174,3 +188,27 @@ class Writer:
 
     def bracket(self, text: str) -> str:
         return text if text[0] == "(" or text.isidentifier() or text[0].isdigit() else f"({text})"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A random definition, and values for its parameters."""
+
+    text: str
+    given: dict[str, Any]
+    n: int
+    is_core: bool
+    """Whether it is of + - * sin, maps and folds only."""
+    is_large: bool
+    """Whether its values may overflow."""
+
+
+def case(seed: int) -> Case:
+    """A term with two to six levels over arrays of 0, 1, 2 or 5 elements; every fifth is large."""
+    rng = np.random.default_rng(seed)
+    core, large, n = seed % 3 == 0, seed % 5 == 4, (0, 1, 2, 5)[seed // 5 % 4]
+    scale = float(10 ** rng.choice([0, 2.3, 2.9, 100, 160, 300])) if large else 1.0
+    text = Writer(seed, more=not core, large=large).definition(2 + seed % 7 % 5)
+    x, y = (float(v) for v in rng.normal(size=2) * scale)
+    given = {"x": x, "y": y, "A": rng.normal(size=n) * scale, "B": rng.normal(size=n) * scale}
+    return Case(text, given, n, core and not large, large)

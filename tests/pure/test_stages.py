@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pure.oracle import exact_gradient
+from pure.oracle import apart
 from pure.oracle import gradient as complex_step
-from pure.terms import Writer
 from rvm_pure import PureFunction, functions
 from rvm_pure.stages import LINES
 from rvm_pure.values import evaluate
@@ -175,14 +174,9 @@ SLIPS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def close(have: Any, want: list[Any]) -> float:
-    """How far adjoints are apart, in parts of the largest."""
-    top = max(float(np.max(np.abs(w), initial=1e-300)) for w in want)
-    have = have if isinstance(have, tuple) else (have,)
-    return max(
-        float(np.max(np.abs(np.asarray(h) - w), initial=0)) / top
-        for h, w in zip(have, want, strict=True)
-    )
+def as_tuple(v: Any) -> tuple[Any, ...]:
+    """The adjoints by several parameters, or by one."""
+    return v if isinstance(v, tuple) else (v,)
 
 
 def active(f: PureFunction) -> tuple[str, ...]:
@@ -194,63 +188,12 @@ def test_where_the_paper_s_rules_are_wrong_ours_are_right(text: str, given: dict
     f = functions(text)["f"]
     sizes = {"n": len(given["A"])} if "A" in given else {}
     want = complex_step(f.definition.body, {**given, **sizes}, active(f))
-    assert close(f.gradient()(**given), want) < 1e-14
+    assert apart(as_tuple(f.gradient()(**given)), want) < 1e-14
     for name in ("direct", "loops"):
         again = functions(f.stage(name))["f"]
         value, gradient = evaluate(again.definition.body, {**given, **sizes})
         assert value == pytest.approx(f(**given), rel=1e-14)
-        assert close(gradient, want) < 1e-14
-
-
-def is_right(have: Any, f: PureFunction, given: dict[str, Any], want: list[Any]) -> None:
-    """Whether adjoints are those of the complex step, or as near to what is exact as these are."""
-    if close(have, want) > 1e-12:
-        # Floats do no better there: sines of sines of large numbers.
-        body, n = f.definition.body, len(given["A"])
-        exact = exact_gradient(body, {**given, "n": n}, active(f))
-        assert close(have, exact) <= 4 * close(tuple(want), exact), f.stage("source")
-
-
-def agree(seeds: range, more: bool) -> None:
-    """Three gradients of random terms: the stage's on the machine, gradient mode, complex steps."""
-    for seed in seeds:
-        text = Writer(seed, more=more).definition(6)
-        rng = np.random.default_rng(seed)
-        n = (0, 1, 2, 5)[seed % 4]
-        x, y = rng.normal(size=2)
-        given = {"x": x, "y": y, "A": rng.normal(size=n), "B": rng.normal(size=n)}
-        f = functions(text)["f"]
-        names = active(f)
-        want = complex_step(f.definition.body, {**given, "n": n}, names)
-        (g,) = functions(f.stage("gradient")).values()
-        handle = g.program.f.with_options(engine="reference")
-        zeros = {f"p{k + 1}": np.zeros_like(w) if w.ndim else 0.0 for k, w in enumerate(want)}
-        found = handle(out=zeros, **given)
-        have = tuple(found["out"][p] for p in zeros)
-        is_right(have, f, given, want)
-        # Sums of several terms leave what rounding takes.
-        top = max(float(np.max(np.abs(w), initial=1e-300)) for w in want)
-        back = (~handle)(**found)["out"].values()
-        assert all(np.max(np.abs(v), initial=0) < 1e-12 * top for v in back), text
-        mode = f.program.f.with_options(engine="reference").grad(out=0.0, **given, loss="out")
-        is_right(tuple(mode[p] for p in names), f, given, want)
-
-
-@pytest.mark.parametrize("part", range(4))
-def test_three_gradients_of_random_terms_agree(part: int) -> None:
-    agree(range(part, part + 9, 8), True)
-    agree(range(part, part + 9, 8), False)
-
-
-def test_where_floats_do_no_better_gradients_are_as_near_as_the_complex_step() -> None:
-    agree(range(255, 256), True)
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("part", range(20))
-def test_three_gradients_of_many_random_terms_agree(part: int) -> None:
-    agree(range(100 + 250 * part, 350 + 250 * part), True)
-    agree(range(100 + 250 * part, 350 + 250 * part), False)
+        assert apart(as_tuple(gradient), want) < 1e-14
 
 
 @pytest.mark.parametrize("stage", LINES)
@@ -360,6 +303,7 @@ OVERFLOWING = [
     ("def f(A: f64[n]) = reduce * 1 A", ([1e200, 1e200, 3.0],), [3e200, 3e200, INF]),
     ("def f(A: f64[n]) = sum(map (a. exp(a)) A)", ([0.0, 710.0, -800.0],), [1.0, INF, 0.0]),
     ("def f(x: f64, n: i64) = loop p = x for i < n do p * p", (1e100, 2), [4e300]),
+    ("def f(x: f64) = log(x)", (5e-324,), [INF]),
     (
         "def f(A: f64[n]) = sum(map (a. if a > 0 then exp(a) else a) A)",
         ([710.0, -1.0],),
