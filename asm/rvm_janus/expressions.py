@@ -66,7 +66,14 @@ class ExpressionParser(Cursor):
         self.classic = classic
         self.words = CLASSIC_WORDS if classic else JANA_WORDS
         self.procedure = Procedure(Word("", 0, 0))
+        self.known: dict[str, int] = {}
+        """The first values of the numbers that `main` has declared so far."""
+        self.in_length = False
+        """Whether the length of an array is read."""
         self.elements = Elements()
+        heads = [i for i, text in enumerate(tokens.texts) if text == "procedure"]
+        self.defined = {tokens.texts[i + 1] for i in heads}
+        """The names of all procedures of the text."""
 
     def identifier(self, what: str) -> Word:
         """A name that is not a word of the language."""
@@ -92,6 +99,12 @@ class ExpressionParser(Cursor):
             )
             raise Bad
         return found
+
+    def twice(self, word: Word, first: Word) -> None:
+        """Report a name that is declared for the second time."""
+        also = ((first.start, first.end, "first here"),)
+        what = f"`{word.text}` is declared twice"
+        self.report.error("A006", what, word.start, word.end, also=also)
 
     # Expressions.
 
@@ -211,5 +224,9 @@ class ExpressionParser(Cursor):
         return v, ref, not items
 
     def _place_value(self) -> Value:
+        known = self.known.get(self.texts[self.i]) if self.in_length else None
+        if known is not None:
+            word = self.identifier("a name")
+            return literal(known, word.start, word.end)
         v, ref, _ = self.place()
         return Value(v.type, ref, 0, ref.start, ref.end)

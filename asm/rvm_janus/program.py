@@ -10,10 +10,11 @@ from rvm_asm.nodes import Declared, Ref, Word
 from rvm_asm.stats import Func, Stat
 
 from rvm.faults import Diagnostic
+from rvm_janus.declarations import Initial
 from rvm_janus.expressions import TYPE_WORDS
 from rvm_janus.names import Procedure, Variable, plain_name
-from rvm_janus.statements import Initial, StatementParser
-from rvm_janus.values import Value, literal
+from rvm_janus.statements import StatementParser
+from rvm_janus.values import Value, literal, wrapped
 
 
 class ProgramParser(StatementParser):
@@ -47,15 +48,15 @@ class ProgramParser(StatementParser):
                 self._recover(first)
             if self.report.found[before:]:
                 faults[self.procedure.word.text] = self.report.found[before:]
+        self._told_once(found)
         if not whole:
             kept = self._reached(found, faults)
             found = [(p, f) for p, f in found if p.word.text in kept]
             syntax = ("A001", "A002", "A046")
             self.report.found = [
                 d
-                for name, group in faults.items()
-                for d in group
-                if name in kept or d.code in syntax
+                for d in self.report.found
+                if d.code in (*syntax, "A006") or any(d in faults.get(name, ()) for name in kept)
             ]
         if self.report.failed:
             return []
@@ -68,9 +69,18 @@ class ProgramParser(StatementParser):
         entry = self._entry(found)
         return sorted((f for _, f in found), key=lambda f: f.name.text != entry)
 
+    def _told_once(self, found: list[tuple[Procedure, Func]]) -> None:
+        """Report procedures that there are twice."""
+        seen: dict[str, Word] = {}
+        for p, _ in found:
+            first = seen.setdefault(p.word.text, p.word)
+            if first is not p.word:
+                self.twice(p.word, first)
+
     def _recover(self, first: int) -> None:
         """Go on at the next procedure behind token `first`."""
         self.depth = self.level = 0
+        self.in_length, self.arms = False, 0
         self.i += self.i == first
         while self.kinds[self.i] != END and not self.at_word("procedure"):
             self.i += 1
@@ -136,7 +146,7 @@ class ProgramParser(StatementParser):
             v, lengths, _ = self._head()
             # A length that is no literal is only the author's note.
             known = [n if n is not None and n.is_literal else None for n in lengths]
-            self._declare(p, self._enter(v), known, False)
+            self._declare(p, self.enter(v), known, False)
             if not self.accept(","):
                 return
 
@@ -151,18 +161,34 @@ class ProgramParser(StatementParser):
     def _main(self, p: Procedure) -> list[Stat]:
         """The variables of `main`, which are its parameters here and begin as zero."""
         body: list[Stat] = []
+        self.known = {}
         while self._at_declaration():
-            start = self.starts[self.i]
+            first, start = self.i, self.starts[self.i]
             v, lengths, initial = self._head()
             if v.rank > 0:
-                sizes = self._sizes(v, lengths)
+                sizes = self.sizes(v, lengths)
                 if not all(n is not None and n.is_literal for n in sizes):
                     self._wrong(f"the length of `{v.word.text}` is not a constant", v.word)
                 lengths = sizes
-            self._declare(p, self._enter(v), lengths, True)
+            self._declare(p, self.enter(v), lengths, True)
             if initial is not None:
                 body += self.filled("add", v, initial, start, self.last_end())
+            if v.rank == 0:
+                self._know(v, first, initial)
+        self.known = {}
         return body
+
+    def _know(self, v: Variable, first: int, initial: Initial | None) -> None:
+        """Note what a number begins with, of which lengths that follow may be made."""
+        value = literal(0, 0, 0)
+        if initial is not None:
+            last, self.i = self.i, self.kinds.index("=", first) + 1
+            self.in_length = True
+            value = self.expression()
+            self.in_length = False
+            self.i = last
+        if value.is_literal:
+            self.known[v.word.text] = wrapped(value.number, v.type)
 
     def _at_declaration(self) -> bool:
         i = self.i
@@ -196,13 +222,7 @@ class ProgramParser(StatementParser):
                 v.rank, v.lengths = 1, (size.number,)
             first = next((f for f in found if f.word.text == word.text), None)
             if first is not None:
-                self.report.error(
-                    "A006",
-                    f"`{word.text}` is declared twice",
-                    word.start,
-                    word.end,
-                    also=((first.word.start, first.word.end, "first here"),),
-                )
+                self.twice(word, first.word)
                 raise Bad
             found.append(v)
         return found

@@ -67,6 +67,13 @@ def integer(v: Value, t: str) -> Node:
     return node_of(v, t)
 
 
+def count_of(v: Value) -> Node:
+    """The node of an expression where a count is wanted: a length, or how far to shift."""
+    if v.is_literal or v.type == "i64":
+        return node_of(v)
+    return Application("i64", [node_of(v)], v.start, v.end)
+
+
 def condition(v: Value, loose: bool) -> Node:
     """The node of a condition; with `loose`, and of a literal always, what is not 0 is true."""
     if v.is_literal:
@@ -110,7 +117,8 @@ def binary(sign: str, a: Value, b: Value, word: str, loose: bool) -> Value:
     if t == BOOL:
         operands = [node_of(a), node_of(b)]
     else:
-        operands = [integer(a, t), integer(b, (b.type or word) if shift else t)]
+        count = node_of(b, t) if b.type == t else count_of(b)
+        operands = [integer(a, t), count if shift else integer(b, t)]
     if sign == "*/":
         return Value(t, _high_product(operands, start, end), 0, start, end)
     made = Operator(_SIGNS.get(sign, sign), operands, start, end)

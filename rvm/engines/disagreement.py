@@ -196,7 +196,7 @@ class Jumps:
         skip, behind = top - 1, bottom + 1
         code, span = self.code, self.function.span
         return (
-            skip >= 0
+            0 <= skip < top < bottom
             and behind < len(code)
             and (code[skip].op, code[skip].aux) == ("br", behind)
             and (code[bottom].op, code[bottom].aux) == ("br", top)

@@ -240,3 +240,11 @@ except rvm.RvmError as error:
 @pytest.mark.skipif(sys.platform != "linux", reason="limits on memory as Linux keeps them")
 def test_recursion_without_end_meets_the_limit_on_memory() -> None:
     assert child(RUNAWAY) == "R011\n"
+
+
+def test_recursion_without_registers_ends_at_the_limit() -> None:
+    f = rvm.assemble("func f()\n    call f()\n").f
+    for engine in executing():
+        with pytest.raises(LimitError) as stopped:
+            f.with_options(engine=engine, max_memory=100_000)()
+        assert stopped.value.code == "R011", engine

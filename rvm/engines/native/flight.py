@@ -214,7 +214,8 @@ class Launch:
 
 
 def _address(data: bytearray) -> int:
-    return ctypes.addressof(ctypes.c_char.from_buffer(data))
+    """Where the data are; a function without registers has none."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(data)) if data else 0
 
 
 def _forget(address: int) -> None:
