@@ -79,6 +79,8 @@ class CodeEmitter(ValueReader, ABC):
         self.held: dict[object, HeldTop | HeldPart] | None = None
         """What is held while the statement uses it: tops of stacks of arrays, by stack, and parts
         of long expressions, by syntax node; None where it can't."""
+        self.tops: set[int] = set()
+        """The ancillas that tops of stacks of arrays are held in."""
         self.looked: bool | None = None
         """Whether a top was met in what is tried out; None where nothing is."""
         self._sound: set[tuple[object, ...]] = set()
@@ -167,8 +169,10 @@ class CodeEmitter(ValueReader, ABC):
     # Destinations that are bijections of places.
 
     def may_change(self, place: Place) -> bool:
-        """Whether a place may be turned into a bijection of it: no stack, no loop's variable."""
-        is_part = self.registers.list[place.reg].is_own
+        """Whether a place may be turned into a bijection of it: no stack, no loop's variable, no
+        part of a long expression.
+        """
+        is_part = self.registers.list[place.reg].is_own and place.reg not in self.tops
         return place.type is not None and place.reg not in self.loops and not is_part
 
     def _unwrapped(
@@ -202,10 +206,16 @@ class CodeEmitter(ValueReader, ABC):
         self, views: Sequence[Bijection], instr: Instr, stat: Stat, templates: tuple[Expr, ...]
     ) -> None:
         """Append an instruction, on places that are turned before and turned back after it."""
+        with self.turned(views, stat):
+            self.put(instr, stat, templates)
+
+    @contextmanager
+    def turned(self, views: Sequence[Bijection], stat: Stat) -> Iterator[None]:
+        """Turn places into bijections of them for what is appended meanwhile."""
         steps = [(view.place, step) for view in views for step in view.steps]
         for place, step in steps:
             self._turn(place, step, stat)
-        self.put(instr, stat, templates)
+        yield
         for place, step in reversed(steps):
             self._turn(place, step.undone, stat)
 
@@ -292,7 +302,14 @@ class CodeEmitter(ValueReader, ABC):
         slot, path = self.resolve(stat.args[1])
         if path or not isinstance(slot, Slot) or not slot.shape:
             return False
-        move(self, stat.name, self.operand(stat.args[0]), stat.args[0], slot, stat)
+        at = stat.args[0]
+        given = self.operand(at)
+        view = bijection(given, self.may_change)
+        if view is None:
+            move(self, stat.name, given, at, slot, stat)
+            return True
+        with self.turned([view], stat):
+            move(self, stat.name, view.place, at, slot, stat)
         return True
 
     # What is on top of stacks of arrays.
@@ -306,7 +323,9 @@ class CodeEmitter(ValueReader, ABC):
         assert self.held is not None
         if stack.reg not in self.held:
             self.held[stack.reg] = hold(self, stack, node, self._at)
-        return self.held[stack.reg].ancilla
+        ancilla = self.held[stack.reg].ancilla
+        self.tops.add(ancilla.reg)
+        return ancilla
 
     # Parts of long expressions.
 
