@@ -17,7 +17,7 @@ from sizes import examples
 
 import rvm
 from rvm.engines import LAW
-from rvm.engines.vector import plan, survey
+from rvm.engines.vector import dependences, plan
 from rvm.engines.vector.engine import vector_of
 from rvm.engines.vector.explain import explain
 from rvm.image import image_of
@@ -28,7 +28,7 @@ X = np.random.default_rng(1).normal(size=N)
 Y = np.random.default_rng(2).normal(size=N) + 2
 
 
-SHIPPED = (plan.LEAST, plan.PAYS, plan.BLOCK, survey.LEAST_DELAY)
+SHIPPED = (plan.LEAST, plan.PAYS, plan.BLOCK, dependences.LEAST_DELAY)
 SHORT = (8, 0, 16, 8)
 """Pieces of a few iterations, so that short loops have several of them."""
 
@@ -36,10 +36,10 @@ SHORT = (8, 0, 16, 8)
 @contextmanager
 def pieces(sizes: tuple[int, int, int, int]) -> Iterator[None]:
     """Within it, pieces of loops have other sizes; code that was made before keeps its own."""
-    before = plan.LEAST, plan.PAYS, plan.BLOCK, survey.LEAST_DELAY
-    plan.LEAST, plan.PAYS, plan.BLOCK, survey.LEAST_DELAY = sizes
+    before = plan.LEAST, plan.PAYS, plan.BLOCK, dependences.LEAST_DELAY
+    plan.LEAST, plan.PAYS, plan.BLOCK, dependences.LEAST_DELAY = sizes
     yield
-    plan.LEAST, plan.PAYS, plan.BLOCK, survey.LEAST_DELAY = before
+    plan.LEAST, plan.PAYS, plan.BLOCK, dependences.LEAST_DELAY = before
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -341,6 +341,12 @@ def test_an_index_that_changes_in_the_body() -> None:
     vectorised(body, {"x": X, "y": Y})
     body = "if x[i] > 0\n" + body.replace("free j", "neg y[i]\nfree j") + "\nend"
     vectorised(body, {"x": X, "y": Y})
+
+
+@pytest.mark.parametrize("step", ["1", "a[i]", "a[i] - 1"])
+def test_an_index_that_is_a_running_sum(step: str) -> None:
+    inputs = {"a": np.arange(N) % 3, "seen": np.arange(N), "y": Y, "k": 0}
+    vectorised(f"add k, {step}\nadd seen[k % n], i\nsub y[k // 2 % n], f64(i)", inputs)
 
 
 @pytest.mark.parametrize("body", ["swap y[idx[i]], x[i]", "neg y[idx[i]]", "mul y[idx[i]], 2"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from rvm.emit.numpy.known import Value
 from rvm.emit.numpy.places import integer
 from rvm.expr import Apply, Const, Expr, Place
 from rvm.ir.typed import type_of
@@ -34,22 +35,15 @@ def make(p: LaneValues, reg: Place, value: Expr | None) -> None:
     if isinstance(register.type, Array):
         held = p.lanes(value)
         p.lines.append(f"{name} = array_of({_shape(p, register)}, {held.text}, {dtype}, _W)")
-        p.known.spend(held)
         p.known.changed(reg.reg)
         return
-    number = p.known.number(value)
-    if p.is_new(value):
-        made = p.apply(cast(Apply, value), name)
-        if made.text != name:
-            p.lines.append(f"{name} = own({made.text}, _W)")
-        p.known.spend(made)
-    else:
-        held = p.lanes(value)
-        p.lines.append(f"{name} = vector({held.text}, {dtype}, _W)")
-        p.known.spend(held)
+    number, is_new = p.known.number(value), p.is_new(value)
+    held = p.apply(cast(Apply, value)) if is_new else p.lanes(value)
+    made = held.text if held.text in p.results else f"own({held.text}, _W)"
+    p.lines.append(f"{name} = {made if is_new else f'vector({held.text}, {dtype}, _W)'}")
     p.known.changed(reg.reg, number)
     if not isinstance(value, Const) and number not in p.known.have:
-        p.known.remember(number, p.known.made(name, home=reg.reg))
+        p.known.remember(number, Value(name, reg.reg))
 
 
 def _shape(p: LaneValues, register: Register) -> str:
@@ -85,4 +79,3 @@ def _check(p: LaneValues, stmt: Free, register: Register, name: str) -> None:
         held = p.lanes(stmt.value)
         shape = _shape(p, register)
         p.lines.append(f"drop_lanes(_ctx, {t}, {name}, {shape}, {held.text}, _W{sizes})")
-    p.known.spend(held)

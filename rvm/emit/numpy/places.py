@@ -17,7 +17,7 @@ def held(p: LaneValues, place: Place) -> Value:
     """What a place holds, as a view where there is one."""
     name = p.regs[place.reg]
     if not place.path:
-        return p.known.made(name, home=place.reg)
+        return Value(name, place.reg)
     if is_count(place):
         return p.named(f"{name}.count()")
     if p.guard and (guarded := _guarded(p, place)) is not None:
@@ -40,7 +40,7 @@ def _guarded(p: LaneValues, place: Place) -> Value | None:
     for item in steps[0].items:
         if isinstance(item, Span):
             return None
-        items.append(p.until_end(item))
+        items.append(p.lanes(item).text)
     for step in place.path:
         if isinstance(step, Part):
             view += ".real" if step.name == "re" else ".imag"
@@ -96,7 +96,7 @@ def _index(p: LaneValues, item: Expr | Span, view: str, axis: int, alike: bool) 
         return p.scalars.index(item), False
     if alike:
         return f"inside({integer(p, item)}, {view}.shape[{axis}])", False
-    text = p.until_end(item)
+    text = p.lanes(item).text
     if p.guard:
         text = f"guarded({text}, {p.guard}, 0)"
     return p.named(f"inside({text}, {view}.shape[{axis}])").text, True
@@ -106,9 +106,7 @@ def integer(p: LaneValues, node: Expr) -> str:
     """An integer that must be the same in all lanes that come here together."""
     if not p.known.differs(node):
         return bare(p.value(node))
-    value = p.lanes(node)
-    p.known.spend(value)
-    return p.named(f"one({value.text})").text
+    return p.named(f"one({p.lanes(node).text})").text
 
 
 def view_of(p: LaneValues, place: Place) -> str:

@@ -8,7 +8,6 @@ lanes that were at fault.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
 from rvm.emit.numpy import places
@@ -51,9 +50,8 @@ class LanePrinter(LaneValues):
         names: dict[str, object],
         varying: Collection[int],
         special: Callable[[str], str | None],
-        uses: Counter[int] | None = None,
     ) -> None:
-        super().__init__(Scalars(function, names), Known(function, varying, uses), special)
+        super().__init__(Scalars(function, names), Known(function, varying), special)
 
     def statement(self, stmt: Stmt, clashes: Sequence[Clash] = ()) -> list[str]:
         """The lines that do a statement in all lanes; Unprintable if it is not for this printer."""
@@ -71,9 +69,7 @@ class LanePrinter(LaneValues):
             case Free() | Drop():
                 give_up(self, stmt)
             case Push(src, stack):
-                held = self.lanes(src)
-                lines.append(f"{self.regs[stack.reg]}.push({held.text})")
-                self.known.spend(held)
+                lines.append(f"{self.regs[stack.reg]}.push({self.lanes(src).text})")
                 self._put(src, Value(self.constant(zero(src))))
                 self.known.changed(stack.reg)
             case Pop(dst, stack):
@@ -81,7 +77,6 @@ class LanePrinter(LaneValues):
                 t = self.bind(system(scalar_of(dst)))
                 lines.append(f"cleared(_ctx, {t}, {held.text}, _W)")
                 lines.append(f"{name}.ready(_W)")
-                self.known.spend(held)
                 self._put(dst, self.named(f"{name}.pop()"))
                 self.known.changed(stack.reg)
             case Land(cond, _):
@@ -95,7 +90,6 @@ class LanePrinter(LaneValues):
                     raise Unprintable
             case _:
                 raise Unprintable
-        self.end()
         return lines
 
     def uniform(self, stmts: Sequence[Stmt], clashes: Sequence[Clash]) -> list[str]:
@@ -130,9 +124,7 @@ class LanePrinter(LaneValues):
 
     def mask(self, cond: Expr) -> str:
         """A condition that varies as a vector of bools of its own."""
-        held = self.lanes(cond)
-        self.lines.append(f"_m = spread({held.text}, _W)")
-        self.known.spend(held)
+        self.lines.append(f"_m = spread({self.lanes(cond).text}, _W)")
         return "_m"
 
     def apart(self, clashes: Sequence[Clash]) -> None:
@@ -206,7 +198,6 @@ class LanePrinter(LaneValues):
             if ranked:
                 self.lines.append(f"fits({old}, {value.text})")
             self.lines.append(self._stored_to(target, key, bare(new)))
-        self.known.spend(value)
         self.known.changed(dst.reg, number)
 
     def _exchange_lanes(self, a: Place, b: Place) -> None:
@@ -219,15 +210,7 @@ class LanePrinter(LaneValues):
                 self.known.changed(a.reg, n)
                 self.known.changed(b.reg, m)
             return
-        one, two = self._target(a), self._target(b)
-        for name, (target, key) in (("_x", one), ("_y", two)):
-            text = f"{target}.copy()" if key is None else f"pick({target}, {key}, _W)"
-            self.lines.append(f"{name} = {text}")
-        if rank_of(type_of(a)):
-            self.lines.append("alike(_x, _y)")
-        self.lines.extend((self._stored_to(*one, "_y"), self._stored_to(*two, "_x")))
-        self.known.changed(a.reg)
-        self.known.changed(b.reg)
+        self._map_lanes((a, b), (b, a))
 
     def _map_lanes(self, dsts: tuple[Place, ...], values: tuple[Expr, ...]) -> None:
         numbers = [self.known.number(v) for v in values]
@@ -243,7 +226,6 @@ class LanePrinter(LaneValues):
             texts.append(text)
         for (target, key), text in zip(targets, texts, strict=True):
             self.lines.append(self._stored_to(target, key, text))
-        self.known.spend(*held)
         for d, n in zip(dsts, numbers, strict=True):
             self.known.changed(d.reg, n if not d.path and isinstance(d.type, Scalar) else None)
 

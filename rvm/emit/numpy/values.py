@@ -2,7 +2,7 @@
 
 A scalar that varies is a vector of W lanes, an array that varies has the lanes as its last axis;
 what is the same in all lanes is a Python number or a plain array.  Lines are made of one NumPy
-call each, with buffers to write to.  What was computed is remembered by *value number* until a
+call each.  What was computed is remembered by *value number* until a
 register that it depends on changes, so that an expression which stands in several instructions
 is computed once.
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from rvm.emit.numpy import places
 from rvm.emit.numpy.known import Known, Value
-from rvm.emit.numpy.ufuncs import KEYWORD, UFUNC, UFUNCS
+from rvm.emit.numpy.ufuncs import UFUNC, UFUNCS
 from rvm.emit.python.lines import bare
 from rvm.emit.python.printer import Printer
 from rvm.expr import LENGTHS, Apply, Const, Expr, Place
@@ -42,6 +42,9 @@ class LaneValues:
     name of its form over lanes; "" where it has none.
     """
 
+    wide = "_W"
+    """The name of the number of lanes."""
+
     def __init__(
         self, scalars: Printer, known: Known, special: Callable[[str], str | None]
     ) -> None:
@@ -56,8 +59,9 @@ class LaneValues:
         """An expression that is the same in all lanes."""
         self.guard = ""
         self._keys: dict[tuple[str, str], str] = {}
-        self._later: list[Value] = []
-        """Values that are used until the end of the statement."""
+        self._values = 0
+        self.results: dict[str, str] = {}
+        """The dtypes of values that ufuncs made for all lanes, by their variables."""
 
     @property
     def varying(self) -> Collection[int]:
@@ -76,25 +80,20 @@ class LaneValues:
         self.guard = ""
         return self.scalars.begin()
 
-    def end(self) -> None:
-        """Finish a statement."""
-        self.known.spend(*self._later)
-        self._later = []
-
     def check(self, cond: Expr, want: bool) -> None:
         """A line that raises, naming lanes, unless a condition that varies is what it must be."""
-        held = self.lanes(cond)
-        self.lines.append(f"{'must' if want else 'must_not'}({held.text}, _W)")
-        self.known.spend(held)
+        text = self.lanes(cond).text
+        self.lines.append(f"{'must' if want else 'must_not'}({text}, {self.wide})")
 
     def factor(self, op: str, t: Scalar, value: Value) -> None:
         """A line that raises where a factor could not be divided out again."""
         if op in "*/" and (factors := system(t).factors) != "any":
-            self.lines.append(f"factors({value.text}, {factors!r}, _W)")
+            self.lines.append(f"factors({value.text}, {factors!r}, {self.wide})")
 
     def named(self, text: str, home: int = -1) -> Value:
         """A value put into a variable of its own."""
-        value = self.known.made(f"_v{self.known.serials}", home=home)
+        self._values += 1
+        value = Value(f"_v{self._values}", home)
         self.lines.append(f"{value.text} = {bare(text)}")
         return value
 
@@ -105,14 +104,14 @@ class LaneValues:
     # ------------------------------------------------------------ values
 
     def lanes(self, node: Expr) -> Value:
-        """A node as an operand of NumPy's: to be given back with `spend`."""
+        """A node as an operand of NumPy's."""
         number = self.known.number(node)
         if number in self.known.have:
             return self.known.have[number]
         if self.known.differs(node):
             made = self._varying(node)
         elif isinstance(node, Const):
-            return Value(self.constant(node))
+            return Value(self.constant(node), is_full=False)
         else:
             made = self._uniform(node)
         self.known.remember(number, made)
@@ -125,6 +124,7 @@ class LaneValues:
             and self.known.differs(node)
             and self.known.number(node) not in self.known.have
             and not (node.fn in LENGTHS or FUNCTIONS[node.fn].lazy)
+            and _code(node).numpy != "{0}"
         )
 
     def constant(self, node: Const) -> str:
@@ -140,7 +140,9 @@ class LaneValues:
         if rank_of(type_of(node)):
             return self.named(f"{text}[..., None]")
         dtype = self.bind(system(elem_of(type_of(node))).dtype)
-        return self.named(f"asarray({bare(text)}, {dtype})")
+        made = self.named(f"asarray({bare(text)}, {dtype})")
+        made.is_full = False
+        return made
 
     def _varying(self, node: Expr) -> Value:
         if isinstance(node, Place):
@@ -152,59 +154,32 @@ class LaneValues:
             return self._lazy(node)
         return self.apply(node)
 
-    def apply(self, node: Apply, fresh: str = "") -> Value:
-        """A function; into a new vector called `fresh` if that is given, else into a buffer."""
+    def apply(self, node: Apply) -> Value:
+        """A function."""
         elems = tuple(elem_of(type_of(a)) for a in node.args)
         name = self.special(node.fn)
         if name is not None:
             return self._special(node, name, elems)
-        code = implementation(node.fn, elems)
-        if code.numpy == "{0}":
-            same = self.lanes(node.args[0])
-            if not fresh:
-                return same
-            dtype = self.bind(system(elem_of(type_of(node))).dtype)
-            self.lines.append(f"{fresh} = vector({same.text}, {dtype}, _W)")
-            self.known.spend(same)
-            return self.known.made(fresh)
+        code = _code(node)
         args = [self.lanes(a) for a in node.args]
-        ranked = rank_of(type_of(node)) > 0
+        if code.numpy == "{0}":
+            return args[0]
         t = elem_of(type_of(node))
         texts = [a.text for a in args]
         if self.guard and FUNCTIONS[node.fn].divides and elems[-1].is_exact:
             texts[1] = f"guarded({texts[1]}, {self.guard}, 1)"
+        ufunc = UFUNCS.get(code.numpy)
         if not self._by_numpy(node.fn, code, elems):
-            text = self._each(node, elems, code, texts)
+            made = self.named(self._each(node, elems, code, texts))
+        elif ufunc is None:
+            copied = ".copy()" * (FUNCTIONS[node.fn].moves and t != elems[-1])
+            made = self.named(fill(code.numpy, *texts) + copied)
         else:
-            ufunc = UFUNCS.get(code.numpy)
-            if ufunc is not None:
-                self.known.spend(*args)
-                if fresh and all(a.home < 0 and a.temp is None for a in args):
-                    # What lies in a register may have the value of one that is the same in all.
-                    self.lines.append(f"{fresh} = own({ufunc}({', '.join(texts)}), _W)")
-                    return self.known.made(fresh)
-                return self._into(ufunc, texts, t, ranked, fresh)
-            text = fill(code.numpy, *texts) + ".copy()" * (
-                FUNCTIONS[node.fn].moves and t != elems[-1]
-            )
-        self.known.spend(*args)
-        if fresh:
-            self.lines.append(f"{fresh} = own({bare(text)}, _W)")
-            return self.known.made(fresh)
-        return self.named(text)
-
-    def _into(self, ufunc: str, texts: list[str], t: Scalar, ranked: bool, fresh: str) -> Value:
-        inside = ", ".join(texts)
-        if fresh:
-            self.lines.append(f"{fresh} = {ufunc}({inside})")
-            return self.known.made(fresh)
-        if ranked:
-            return self.named(f"{ufunc}({inside})")
-        temp = self.known.buffer(system(t).dtype.char)
-        value = self.known.made(f"_b{temp[1]}", temp)
-        out = "out=" if ufunc in KEYWORD else ""
-        self.lines.append(f"{ufunc}({inside}, {out}{value.text})")
-        return value
+            made = self.named(f"{ufunc}({', '.join(texts)})")
+            if any(a.is_full for a in args) and not rank_of(type_of(node)):
+                self.results[made.text] = system(t).dtype.char
+        made.is_full = any(a.is_full for a in args)
+        return made
 
     def _by_numpy(self, fn: str, code: Code, elems: tuple[Scalar, ...]) -> bool:
         """Whether NumPy computes a function."""
@@ -224,11 +199,10 @@ class LaneValues:
         ranks = tuple(rank_of(type_of(a)) for a in node.args)
         inside = ", ".join(a.text for a in args)
         if name and not any(map(has_own_system, elems)):
-            text = f"{name}({t}, {ranks}, _W, {inside})"
+            text = f"{name}({t}, {ranks}, {self.wide}, {inside})"
         else:
             code = self.bind(implementation(node.fn, elems))
-            text = f"lane_by_lane({code}, {t}, {ranks}, _W, {inside})"
-        self.known.spend(*args)
+            text = f"lane_by_lane({code}, {t}, {ranks}, {self.wide}, {inside})"
         return self.named(text)
 
     def _length(self, node: Apply) -> Value:
@@ -236,8 +210,7 @@ class LaneValues:
         place = node.args[0]
         view = self.lanes(place)
         axis = bare(self.value(node.args[1])) if len(node.args) > 1 else "0"
-        self.known.spend(view)
-        return self.named(f"length({view.text}, {rank_of(type_of(place))}, {axis}, _W)")
+        return self.named(f"length({view.text}, {rank_of(type_of(place))}, {axis}, {self.wide})")
 
     def _lazy(self, node: Apply) -> Value:
         """`and`, `or`, `choose` of scalars: what follows only for lanes that ask for it."""
@@ -245,44 +218,32 @@ class LaneValues:
             return self.apply(node)
         if node.fn == "choose":
             return self._chosen(node)
-        one, two = node.args
-        asked = self.lanes(one)
-        if not self.known.differs(two):
-            test = "any_true" if node.fn == "and" else "any_false"
-            text = f"{self.inline(two)} if {test}({asked.text}) else {node.fn == 'or'}"
-            self.known.spend(asked)
-            return self.named(f"{UFUNC}logical_{node.fn}({asked.text}, {text})")
-        first = self.named(f"spread({asked.text}, _W)")
-        mask = first.text
-        if node.fn == "or":
-            mask = self.named(f"{UFUNC}logical_not({first.text})").text
-        if self.guard:
-            mask = self.named(f"{UFUNC}logical_and({mask}, {self.guard})").text
-        with self._guarding(mask):
-            second = self.lanes(two)
-        self.known.spend(asked, second)
-        return self.named(f"{UFUNC}logical_{node.fn}({first.text}, {second.text})")
+        decides = Const(node.fn == "or", Scalar("bool"))
+        asked, other = node.args
+        arms = (decides, other) if node.fn == "or" else (other, decides)
+        return self._chosen(Apply("choose", (asked, *arms), node.type))
 
     def _chosen(self, node: Apply) -> Value:
         """`choose`: each value for the lanes that take it."""
         t = elem_of(type_of(node))
         condition, *arms = node.args
-        asked = self.lanes(condition)
-        first = self.named(f"spread({asked.text}, _W)")
+        first = self.named(f"spread({self.lanes(condition).text}, {self.wide})").text
         found = []
-        for arm, text in zip(arms, (first.text, f"{UFUNC}logical_not({first.text})"), strict=True):
-            mask = self.named(text).text
+        for arm, text in zip(arms, (first, f"{UFUNC}logical_not({first})"), strict=True):
+            if isinstance(arm, Const):
+                found.append(self.constant(arm))
+                continue
+            mask = text if text == first else self.named(text).text
             if self.guard:
                 mask = self.named(f"{UFUNC}logical_and({mask}, {self.guard})").text
             if self.known.differs(arm):
                 with self._guarding(mask):
-                    found.append(self.lanes(arm))
+                    found.append(self.lanes(arm).text)
                 continue
             zero = self.constant(Const(system(t).zero, t))
-            found.append(self.named(f"{self.inline(arm)} if any_true({mask}) else {zero}"))
-        one, two = (v.text for v in found)
-        self.known.spend(asked, *found)
-        return self.named(f"where({first.text}, {one}, {two}, dtype_{t.name})")
+            text = f"{self.inline(arm)} if any_true({mask}) else {zero}"
+            found.append(self.named(text).text)
+        return self.named(f"where({first}, {found[0]}, {found[1]}, dtype_{t.name})")
 
     @contextmanager
     def _guarding(self, mask: str) -> Iterator[None]:
@@ -296,8 +257,7 @@ class LaneValues:
         """What a place holds."""
         return places.held(self, place)
 
-    def until_end(self, node: Expr) -> str:
-        """A value over lanes that is used until the end of the statement."""
-        held = self.lanes(node)
-        self._later.append(held)
-        return held.text
+
+def _code(node: Apply) -> Code:
+    """How a function is computed."""
+    return implementation(node.fn, tuple(elem_of(type_of(a)) for a in node.args))

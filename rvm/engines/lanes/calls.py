@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from rvm.emit.numpy.places import view_of
 from rvm.emit.numpy.printer import LanePrinter
+from rvm.emit.numpy.reuse import reused
 from rvm.engines.lanes.arrays import form_of, wide
 from rvm.engines.lanes.plan import LanePlan, Op
 from rvm.engines.lanes.support import LANE_NAMES, Context, by_lane, defined, must
@@ -96,24 +96,19 @@ class CallSite:
     # ------------------------------------------------------------ text
 
     def _compiled(self, name: str, body: Callable[[LanePrinter], list[str]]) -> Any:
-        uses: Counter[int] | None = None
         names = {**NAMES, **LANE_NAMES, **CALL_NAMES, "inner": 0}
-        for _ in range(2):
-            printer = LanePrinter(self.plan.code.function, names, self.plan.varying, form_of, uses)
-            printer.begin()
-            lines = body(printer)
-            uses = Counter(printer.known.uses)
+        printer = LanePrinter(self.plan.code.function, names, self.plan.varying, form_of)
+        printer.begin()
+        lines = reused(body(printer), printer.results)
         regs = printer.regs
         more = "" if name == "enter" else ", inner, _W, _ctx"
         out = [f"def {name}(regs{more or ', _W'}):"]
         out += [f"    {regs[k]} = regs[{k}]" for k in (*self.varying, *self.uniform)]
-        for k, char in enumerate(printer.known.buffers):
-            out.append(f"    _b{k} = empty(_W, {char!r})")
         for k in sorted(printer.scalars.elements):
             out.append(f"    {regs[k]}_m = memoryview({regs[k]})")
         out += ["    " + line for line in lines]
         text = "\n".join([*out, ""])
-        space = {**CALL_NAMES, **printer.scalars.constants, "empty": np.empty}
+        space = {**CALL_NAMES, **printer.scalars.constants}
         return defined(f"{name} {self.call.callee}", text, space)[name]
 
     def _entering(self, printer: LanePrinter) -> list[str]:
@@ -144,7 +139,7 @@ class CallSite:
         by_view = isinstance(t, Array) and isinstance(arg, Place) and arg.reg in varying
         if by_view and (k in self.inout or not place_varies(cast(Place, arg), varying)):
             return printer.named(view_of(printer, cast(Place, arg))).text
-        held = printer.until_end(arg)
+        held = printer.lanes(arg).text
         if isinstance(t, Array):
             if isinstance(arg, Place) and varies(arg, varying):
                 return held
@@ -178,7 +173,7 @@ class CallSite:
         sys = printer.bind(system(elem_of(arg.type)))
         restored = k in self.plan.code.image.restored(self.call.callee)
         if k in self.callee.varying:
-            held = printer.until_end(arg)
+            held = printer.lanes(arg).text
             printer.line(f"returned(_ctx, {sys}, inner[{k}], {held}, True, {restored}, _W)")
         else:
             text = printer.value(arg)

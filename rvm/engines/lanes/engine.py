@@ -63,7 +63,6 @@ class _Run(Recovering):
         self.limit = NO_LIMIT if options.max_steps is None else options.max_steps
         self.context = Context(options.tolerance)
         self.state = State(SingleFrame(plan.code, []), options)
-        self.pool: dict[object, Any] = {}
         frame = Frame(plan, block.regs, np.arange(width), None)
         self.frame = frame
         self.group: Group | None = Group(frame, 0, None)
@@ -135,15 +134,8 @@ class _Run(Recovering):
 
     def _run(self, group: Group, segment: Segment) -> tuple[int, int, Any]:
         group.load(segment.varying, segment.uniform)
-        w = group.width
-        found = segment.run(
-            group.regs,
-            w,
-            segment.buffers_for(w, self.pool),
-            min(self._room(group), LOOK),
-            self.context,
-            self.state,
-        )
+        room = min(self._room(group), LOOK)
+        found = segment.run(group.regs, group.width, room, self.context, self.state)
         group.note(segment.changed)
         self._erase(group)
         return found

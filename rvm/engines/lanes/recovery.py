@@ -38,7 +38,6 @@ class Recovering(ABC):
     options: Options
     context: Context
     state: State
-    pool: dict[object, Any]
     group: Group | None
 
     @abstractmethod
@@ -169,8 +168,7 @@ class Recovering(ABC):
         regs = chosen(group.regs, segment.varying, some)
         context, account = self.context, self.state.account
         kept = context.erased, account.erased_bits, context.drift, account.drift
-        buffers = [b[: len(some)].copy() for b in segment.buffers_for(group.width, self.pool)]
-        _, _, what = segment.run(regs, len(some), buffers, NO_LIMIT, self.context, self.state)
+        _, _, what = segment.run(regs, len(some), NO_LIMIT, self.context, self.state)
         context.erased, account.erased_bits, context.drift, account.drift = kept
         if isinstance(what, Exception):
             raise what

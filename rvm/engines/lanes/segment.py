@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from rvm.emit.numpy.printer import LanePrinter
+from rvm.emit.numpy.reuse import reused
 from rvm.engines.lanes.arrays import form_of
 from rvm.engines.lanes.plan import LanePlan, Op
 from rvm.engines.lanes.support import LANE_NAMES, defined
@@ -19,7 +17,7 @@ from rvm.stmt import Branch, When
 from rvm.types import BOOL
 
 Runner = Callable[..., tuple[int, int, Any]]
-"""(registers, W, buffers, ticks left, context, state) to (position, ticks, what): `what` is None,
+"""(registers, W, ticks left, context, state) to (position, ticks, what): `what` is None,
 the mask of the lanes that take the branch at the position, or the exception that was raised at it.
 """
 
@@ -39,16 +37,12 @@ class Segment:
         self.start = start
         self.landing = landing
         self.end, self.last = self._extent(stop)
-        uses: Counter[int] | None = None
-        for _ in range(2):
-            lines, numbers, printer = self._printed(uses)
-            uses = Counter(printer.known.uses)
+        lines, numbers, printer = self._printed()
         touched = frozenset().union(*plan.touched[start : self.last])
         self.varying = tuple(sorted(touched & plan.varying))
         self.uniform = tuple(sorted(touched - plan.varying))
         self.changed = touched & printer.known.stored_in
-        self.buffers = tuple(printer.known.buffers)
-        self.text = self._text(lines, numbers, printer)
+        self.text = self._text(reused(lines, printer.results), numbers, printer)
         self.run: Runner = self._compiled(printer)
 
     def _extent(self, stop: int | None) -> tuple[int, int]:
@@ -67,13 +61,11 @@ class Segment:
 
     # ------------------------------------------------------------ text
 
-    def _printed(
-        self, uses: Counter[int] | None
-    ) -> tuple[list[str], dict[int, tuple[int, int]], LanePrinter]:
+    def _printed(self) -> tuple[list[str], dict[int, tuple[int, int]], LanePrinter]:
         """Lines, and for each the operation it belongs to and the ticks done before that."""
         plan = self.plan
         names = {**NAMES, **LANE_NAMES}
-        printer = LanePrinter(plan.code.function, names, plan.varying, form_of, uses)
+        printer = LanePrinter(plan.code.function, names, plan.varying, form_of)
         lines: list[str] = []
         numbers: dict[int, tuple[int, int]] = {}
         ticks = 0
@@ -86,7 +78,6 @@ class Segment:
         if self.landing:
             printer.begin()
             printer.check(plan.landing(plan.ops[self.start]).cond, True)
-            printer.end()
             add([*printer.taken(), f"_at = ({self.start}, None)", "break"], self.start)
             return lines, numbers, printer
         for q in range(self.start, self.last):
@@ -134,7 +125,6 @@ class Segment:
             if landing != cond and landing != Const(True, BOOL):
                 printer.check(landing, True)
                 checks += printer.taken()
-        printer.end()
         add(checks, q, 1)
         again = ["if _n < _room: continue"] if loop else []
         add([f"_n += {done}", *again, f"_at = ({taken}, None)", "break"], q, 1)
@@ -147,12 +137,10 @@ class Segment:
     ) -> str:
         names = printer.regs
         used = sorted({*self.varying, *self.uniform})
-        out = ["def run(regs, _W, _buffers, _room, _ctx, state):"]
+        out = ["def run(regs, _W, _room, _ctx, state):"]
         out += [f"    {names[k]} = regs[{k}]" for k in used]
         if printer.builder.asks_exactly:
             out.append("    exactly = _ctx.tolerance == 0")
-        if self.buffers:
-            out.append(f"    {''.join(f'_b{k}, ' for k in range(len(self.buffers)))} = _buffers")
         views = [k for k in sorted(printer.scalars.elements) if k in used]
         for k in views:
             out.append(f"    {names[k]}_m = None if {names[k]} is None else memoryview({names[k]})")
@@ -179,19 +167,3 @@ class Segment:
             kind, self.text, {**printer.scalars.constants, "LINES": self.lines_of}
         )["run"]
         return run
-
-    # ------------------------------------------------------------ running
-
-    def buffers_for(self, width: int, pool: dict[object, Any]) -> list[Any]:
-        """The buffers, of `width` lanes each; a run's segments share the memory in its `pool`."""
-        known: tuple[int, list[Any]] = pool.get(self, (-1, []))
-        if known[0] == width:
-            return known[1]
-        memory = []
-        for k, char in enumerate(self.buffers):
-            base = pool.get((char, k))
-            if base is None or len(base) < width:
-                base = pool[char, k] = np.empty(width, char)
-            memory.append(base[:width])
-        pool[self] = width, memory
-        return memory

@@ -176,11 +176,6 @@ def any_true(m: Lanes) -> bool:
     return 1 in m.tobytes()
 
 
-def any_false(m: Lanes) -> bool:
-    """Whether a condition fails in a lane."""
-    return 0 in m.tobytes()
-
-
 def by_lane(ok: Any, w: int) -> Lanes:
     """Whether a condition on elements holds for all of a lane's."""
     ok = np.asarray(ok)
@@ -195,12 +190,6 @@ def factors(x: Any, kind: str, w: int) -> None:
     if kind == "nonzero":
         ok = ok & np.not_equal(x, 0)
     must(by_lane(ok, w), w)
-
-
-def alike(x: Any, y: Any) -> None:
-    """Trouble unless two arrays have one shape."""
-    if x.shape != y.shape:
-        raise Trouble
 
 
 def cell(x: Any) -> Any:
@@ -337,8 +326,6 @@ LANE_NAMES: dict[str, object] = {
     **{
         f.__name__: f
         for f in (
-            alike,
-            any_false,
             any_true,
             array_of,
             cell,

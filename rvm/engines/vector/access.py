@@ -36,11 +36,15 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Access:
-    """An element of an array; `part` is "re" or "im" where only that of it is meant."""
+    """An element of an array; `part` is "re" or "im" where only that of it is meant.
+
+    `label` is what the assembly language writes.
+    """
 
     place: Place
     part: str
     axes: tuple[Axis, ...]
+    label: str = ""
 
     @property
     def reg(self) -> int:

@@ -20,17 +20,16 @@ def load(p: LoopPrinter, found: Access) -> Value:
         return value
     base, keys = p.indices.base(found), keys_of(p, found)
     if found.kind == "cell":
-        return p.named(f"vector({base}[{keys}], {base}.dtype, _W)")
+        return p.named(f"vector({base}[{keys}], {base}.dtype, {p.wide})")
     if p.guard:
-        return p.named(f"pick_guarded({base}, ({keys},), {p.guard}, True, _W)")
+        return p.named(f"pick_guarded({base}, ({keys},), {p.guard}, True, {p.wide})")
     one = len(found.axes) == 1
     return p.named(f"{base}.take({keys})" if one else f"{base}[{keys}]")
 
 
 def keys_of(p: LoopPrinter, found: Access) -> str:
     """The indices of elements; they are checked unless there is a guard."""
-    by = tuple(p.known.number(a.index) for a in found.axes if a.rest is None)
-    moment = found.key, p.sel, p.guard, by
+    moment = found.key, p.sel, p.guard
     if moment in p.placed:
         return p.placed[moment]
     at, keys = p.indices, []
@@ -38,17 +37,13 @@ def keys_of(p: LoopPrinter, found: Access) -> str:
         if axis.rest is not None and not axis.rate:
             keys.append(at.fix(found, k))
             continue
-        if axis.rest is None:
-            text = p.keep(axis.index)
-        elif p.sel:
-            rate = at.rate(axis)
-            text = f"{at.first(axis)} + {p.sel if rate == '1' else f'{rate} * {p.sel}'}"
-        else:
-            text = f"steps({at.first(axis)}, {at.rate(axis)}, _k)"
+        text = (
+            p.lanes(axis.index).text if axis.rest is None else p.run(at.first(axis), at.rate(axis))
+        )
         if not p.guard:
             text = f"inside({text}, {at.length(found, k)})"
         keys.append(p.named(text).text)
-    for other in p.body.survey.met.get(found.key, {}).values():
+    for other in p.dependences.met.get(found, ()):
         axes = ", ".join(
             f"({at.first(axis)}, {at.rate(axis)}, {key})"
             for axis, key in zip(other.axes, keys, strict=True)
@@ -64,6 +59,6 @@ def store(p: LoopPrinter, found: Access, text: str) -> None:
     if not place:
         keys = keys_of(p, found)
         place = f"{p.indices.base(found)}[{keys}]"
-        if found.key in p.body.survey.distinct:
+        if found in p.dependences.distinct:
             p.lines.append(f"distinct({keys})")
     p.stores.append((place, text, ""))

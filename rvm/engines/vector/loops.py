@@ -40,8 +40,8 @@ class Counted:
     early: bool
     first: int
     stop: int
-    changed: frozenset[int]
-    """All registers that an iteration changes, the variable among them."""
+    fixed: frozenset[int]
+    """All registers that no iteration changes."""
 
     @property
     def stride(self) -> int | None:
@@ -50,7 +50,7 @@ class Counted:
 
     def is_fixed(self, node: Expr) -> bool:
         """Whether an expression has one value throughout the loop."""
-        return all(p.reg not in self.changed for p in reads(node))
+        return all(p.reg in self.fixed for p in reads(node))
 
 
 def counted(code: Code, loop: Cycle) -> Counted:
@@ -100,7 +100,7 @@ def counted(code: Code, loop: Cycle) -> Counted:
         early,
         loop.head + 1 + early,
         loop.back - (not early),
-        changed,
+        frozenset(range(len(code.function.registers))) - changed,
     )
     if not all(map(found.is_fixed, (stmt.value, start, end))):
         raise Declined("its bounds or its step change in the body")

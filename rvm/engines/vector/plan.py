@@ -7,14 +7,16 @@ stored.  On any trouble the piece is left undone, and the ordinary loop, which f
 
 from __future__ import annotations
 
-from collections import Counter
+from typing import cast
 
+from rvm.emit.numpy.reuse import reused
 from rvm.engines.vector.access import Access
-from rvm.engines.vector.body import Body, Sum
+from rvm.engines.vector.dependences import Dependences
 from rvm.engines.vector.loops import counted
-from rvm.engines.vector.phases import Phases
 from rvm.engines.vector.printer import LoopPrinter
+from rvm.engines.vector.slots import Slot
 from rvm.engines.vector.support import VECTOR_SUPPORT
+from rvm.engines.vector.trace import Trace
 from rvm.image import Code
 from rvm.ir.counters import Counters
 from rvm.ir.flow import Edge
@@ -53,14 +55,11 @@ class LoopPlan:
         self.ways = structure.ways[loop.body[-1].leader]  # type: ignore[union-attr]
         """Where an iteration goes on: at the next one, or behind the loop."""
         self.counted = c = counted(code, loop.cycle)
-        self.body = body = Body(code, structure, loop, c)
-        phases = Phases(body)
-        mirrored = c.stride is not None and c.stride < 0 and body.in_any_order
-        names, uses, counts = {**NAMES, **VECTOR_SUPPORT}, None, counters is not None
-        for _ in range(2):
-            # The first time counts how often each value is asked for.
-            made = LoopPrinter(body, phases, mirrored, counts, constants, names, uses)
-            uses = Counter(made.known.uses)
+        self.trace = trace = Trace(code, structure, loop, c)
+        self.dependences = Dependences(trace)
+        mirrored = c.stride is not None and c.stride < 0 and self._in_any_order()
+        names, counts = {**NAMES, **VECTOR_SUPPORT}, counters is not None
+        made = LoopPrinter(trace, self.dependences, mirrored, counts, constants, names)
         self.printer = made
         self.name = f"_loop_{c.loop.head}"
         self.cost = c.loop.back - c.loop.head
@@ -71,15 +70,13 @@ class LoopPlan:
         piece = self._piece()
         self.inputs = sorted(made.used | {c.var})
         """The registers that are passed."""
-        cells = [cell for cell in body.cells.values() if cell.access is None]
-        self.results = [c.var, *(cell.reg for cell in cells)]
+        cells = [cast(int, cell.key) for cell in self.dependences.cells if cell.found is None]
+        self.results = [c.var, *cells]
         """The scalar registers that come back."""
         regs = made.regs
         sign = "" if c.sign > 0 else "-"
         if made.erasing:
             made.top.append("_ctx = Erased(0.0 if state.edited else state.options.tolerance)")
-        if made.known.buffers:
-            made.top.append("_n = 0")
         self.lines = [
             f"def {self.name}({', '.join([*self.given, *(regs[r] for r in self.inputs)])}):",
             "    try:",
@@ -104,33 +101,33 @@ class LoopPlan:
     @property
     def summary(self) -> str:
         """What the loop becomes, in words."""
-        body, survey = self.body, self.body.survey
-        kinds = []
-        for cell in body.cells.values():
-            name = cell.label
+        found = self.dependences
+        kinds = ["elementwise"] if found.elements else []
+        for cell in found.cells:
             if not cell.is_running:
-                kinds.append(f"{name} handed on from iteration to iteration")
-            elif cell.reads:
-                kinds.append(f"scan of {name}")
+                kinds.append(f"{cell.label} handed on from iteration to iteration")
+            elif cell.is_read:
+                kinds.append(f"scan of {cell.label}")
             else:
-                kinds.append(f"reduction into {name}")
-        kinds += [f"scan by way of {survey.show(a)}" for a, _ in survey.delayed.values()]
-        kinds += [f"sums into {survey.show(s.found)}" for s in body.sums if s.is_scattered]
-        kinds += [f"sums into {survey.show(s.found)}" for s in body.sums if not s.is_scattered]
-        if body.elements or not kinds:
-            kinds.insert(0, "elementwise")
-        if len(body.arms) > 1:
+                kinds.append(f"reduction into {cell.label}")
+        kinds += [f"scan by way of {slot.label}" for slot in found.delayed]
+        kinds += [f"sums into {slot.label}" for slot, *_ in self._sums()]
+        kinds = kinds or ["elementwise"]
+        if len(self.trace.arms) > 1:
             kinds.append("by masks")
-        if survey.limit:
-            kinds.append(f"{survey.limit} iterations at a time")
-        kinds += [f"where {survey.show(a)} and {survey.show(b)} are apart" for a, b in survey.apart]
-        kinds += [
-            f"where no {survey.show(a)} is an {survey.show(b)}"
-            for a in (*survey.reached.values(),)
-            for b in survey.met.get(a.key, {}).values()
-        ]
-        kinds += [f"where {survey.show(a)} are different ones" for a in survey.distinct.values()]
+        if found.limit:
+            kinds.append(f"{found.limit} iterations at a time")
+        kinds += [f"where {a.label} and {b.label} are apart" for a, b in found.apart]
+        kinds += [f"where no {a.label} is an {b.label}" for a, bs in found.met.items() for b in bs]
+        kinds += [f"where {a.label} are different ones" for a in found.distinct]
         return ", ".join(dict.fromkeys(kinds))
+
+    def _in_any_order(self) -> bool:
+        """Whether no iteration finds what another has left, and nothing else tells their order."""
+        found = self.dependences
+        if found.delayed or found.apart or any(s.is_summed for s in self.trace.slots.values()):
+            return False
+        return all(cell.is_reduced for cell in found.cells)
 
     def _trips(self, start: str, end: str) -> str:
         """How many iterations are left; 0 or less if none is, or if that is not known."""
@@ -143,16 +140,16 @@ class LoopPlan:
         return f"{i} - {end} if {i} <= {start} else {text}"
 
     def _most(self) -> int:
-        limit = self.body.survey.limit
+        limit = self.dependences.limit
         return min(limit, BLOCK) if limit else BLOCK
 
     # ------------------------------------------------------------ a piece
 
     def _piece(self) -> list[str]:
         """The lines that do `_k` iterations."""
-        body, made, c = self.body, self.printer, self.counted
-        apart = [line for pair in body.survey.apart for line in self._apart(*pair)]
-        arms = [arm for arm in body.arms if arm.ticks]
+        made, c = self.printer, self.counted
+        apart = [line for pair in self.dependences.apart for line in self._apart(*pair)]
+        arms = [arm for arm in self.trace.arms if arm.ticks]
         lines = [*made.lines, f"_t = {' + '.join(f'{a.ticks} * {made.widths[a]}' for a in arms)}"]
         after = [*self._commit(lines), *self._count()]
         again, left = self.ways
@@ -160,26 +157,20 @@ class LoopPlan:
         first = f"_at = {self.variable}" + (" + _by" if c.early else "")
         if made.mirrored:
             first += " + _by * (_k - 1)"
-        buffers = [f"_b{k} = np.empty(_k, {t!r})" for k, t in enumerate(made.known.buffers)]
         back = ", ".join(["False", "n", *self._returned()])
-        return [
+        piece = [
             first,
             *made.indices.starts,
             *apart,
             *made.indices.reached,
             *made.indices.bounds,
-            *(
-                ["if _n != _k:", "    _n = _k", *(f"    {line}" for line in buffers)]
-                if buffers
-                else []
-            ),
-            "_W = _k",
             *lines,
             *after,
             f"{self.variable} {ON.get(c.stride, '+= _by * _k')}",
             "n -= _t",
             f"if not {self.variable} {c.going} {self._end}: {ended}return {back}",
         ]
+        return reused(piece, made.results)
 
     def _counted(self, passed: list[tuple[Edge, int]], width: str) -> list[str]:
         """Lines that count edges, passed by as many iterations."""
@@ -199,15 +190,18 @@ class LoopPlan:
             out.append("_ctx.file(state.account)")
         if self.counters is None:
             return out
-        for arm in self.body.arms:
+        for arm in self.trace.arms:
             if arm.passed:
                 out += self._counted(arm.passed, made.widths[arm])
         at = self.counters.erased
         return out + [f"row[{at[pc]}] += {bits}" for pc, bits in made.erasing if pc in at]
 
     def _returned(self) -> list[str]:
-        cells = [cell for cell in self.body.cells.values() if cell.access is None]
-        return [self.variable, *map(self.printer.cell_name, cells)]
+        made = self.printer
+        return [
+            self.variable,
+            *(made.cell_name(s) for s in self.dependences.cells if s.found is None),
+        ]
 
     def _apart(self, one: Access, other: Access) -> list[str]:
         """Lines that shorten a piece until two accesses reach no common element."""
@@ -235,31 +229,25 @@ class LoopPlan:
                 out += [f"_w = {place}", f"{f}(_w, {ready(value)}, _w)"]
             else:
                 out.append(f"{place} = {ready(value)}")
-        for item, where, value in sums:
-            base = made.indices.base(item.found)
-            if item.is_scattered:
+        for slot, f, where, value in sums:
+            found = cast(Access, slot.found)
+            base = made.indices.base(found)
+            if slot.is_summed:
                 # NumPy's `at` would take a Python number for an i64 or f64, and add in those.
                 value = f"asarray({value}, {base}.dtype)"
-                at = f"({where})" if len(item.found.axes) > 1 else where
-                out.append(f"{item.f}.at({base}, {at}, {ready(value)})")
+                at = f"({where})" if len(found.axes) > 1 else where
+                out.append(f"{f}.at({base}, {at}, {ready(value)})")
             elif where.startswith(base):
-                out += [f"_w = {where}", f"{item.f}(_w, {ready(value)}, out=_w)"]
+                out += [f"_w = {where}", f"{f}(_w, {ready(value)}, out=_w)"]
             else:
-                out.append(f"{base}[{where}] = {item.f}({base}[{where}], {ready(value)})")
+                out.append(f"{base}[{where}] = {f}({base}[{where}], {ready(value)})")
         for cell, value in made.finals.items():
-            if cell.access is not None:
-                out.append(f"{made.indices.at(cell.access)} = {value}")
+            if cell.found is not None:
+                out.append(f"{made.indices.at(cell.found)} = {value}")
             out.append(f"{made.cell_name(cell)} = {value}")
         return out
 
-    def _sums(self) -> list[tuple[Sum, str, str]]:
+    def _sums(self) -> list[tuple[Slot, str, str, str]]:
         """What is added, to arrays that are summed in an order of their own."""
-        order = self.body.survey.summed
-        scattered = [s for s in self.printer.sums if s[0].is_scattered]
-        return scattered + [
-            s
-            for reg, keys in order.items()
-            for key in keys
-            for s in self.printer.sums
-            if s[0].found.reg == reg and s[0].found.key == key
-        ]
+        order = self.dependences.summed
+        return sorted(self.printer.sums, key=lambda s: order.index(s[0]) if s[0] in order else -1)

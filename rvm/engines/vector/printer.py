@@ -1,30 +1,30 @@
-"""The text of a loop's body over lanes: phases, arms, and elements as they are reached.
+"""The text of a loop's body over lanes: values in arms, and elements as they are reached.
 
-Nothing is changed in place: a register is the number of the value that it holds.  What is to be
-stored in the end is told in `stores`, `sums` and `finals`.
+Nothing is changed in place: whatever is computed has a variable of its own.  What is to be stored
+in the end is told in `stores`, `sums` and `finals`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import cast
 
 from rvm.emit.numpy.known import Known, Value
+from rvm.emit.numpy.ufuncs import UFUNC
 from rvm.emit.numpy.values import LaneValues
 from rvm.emit.python.printer import Printer
-from rvm.engines.vector.access import access
-from rvm.engines.vector.arms import Frame, outside
-from rvm.engines.vector.body import Arm, Body, Sum
-from rvm.engines.vector.cells import Cell
+from rvm.engines.vector.access import Access, access
+from rvm.engines.vector.dependences import Dependences
 from rvm.engines.vector.elements import load
 from rvm.engines.vector.indices import Indices
+from rvm.engines.vector.items import do
 from rvm.engines.vector.loops import Declined
-from rvm.engines.vector.phases import Phases
 from rvm.engines.vector.results import finish, give
-from rvm.engines.vector.statements import do_items
-from rvm.expr import Apply, Const, Expr, Place, places
-from rvm.expr import Part as PlacePart
+from rvm.engines.vector.slots import Slot
+from rvm.engines.vector.trace import Arm, Item, Let, Merge, Trace, regs_in
+from rvm.expr import Apply, Const, Expr, Part, Place, places, reads
 from rvm.ir.node import Var
 from rvm.ir.typed import type_of
 from rvm.isa.implementation import is_alike
@@ -39,7 +39,7 @@ class Fixed(Printer):
 
 
 class LoopPrinter(LaneValues):
-    """Prints the phases of a body as lines of Python, to be done by `_k` lanes.
+    """Prints a body as lines of Python, to be done by `_k` lanes.
 
     What no iteration changes is computed as in ordinary code: what raises there leaves the loop
     to that.
@@ -47,66 +47,92 @@ class LoopPrinter(LaneValues):
 
     def __init__(
         self,
-        body: Body,
-        phases: Phases,
+        trace: Trace,
+        dependences: Dependences,
         mirrored: bool,
         counting: bool,
         constants: dict[str, object],
         names: dict[str, object],
-        uses: Counter[int] | None = None,
     ) -> None:
-        function = replace(body.code.function, registers=tuple(body.registers))
-        made = range(len(body.code.function.registers), len(body.registers))
-        self._changing = body.counted.changed.union(made)
-        self.elements = {e.reg: e for e in body.elements.values()}
+        function = replace(trace.code.function, registers=tuple(trace.registers))
         scalars = Fixed(function, names)
         scalars.constants = constants
-        known = Known(function, self._changing, uses, self._standing)
-        super().__init__(scalars, known, lambda fn: None)
-        self.body = body
+        varying = set(range(len(function.registers))) - trace.counted.fixed
+        super().__init__(scalars, Known(function, varying), lambda fn: None)
+        self.trace = trace
+        self.dependences = dependences
         self.mirrored = mirrored
         self.counting = counting
         self.used: set[int] = set()
         """Registers whose values at the beginning the source uses."""
         self.top: list[str] = []
         """Lines that are done once, before the first iteration."""
-        self.indices = Indices(body.counted, mirrored, self.fixed, self.name)
+        self.indices = Indices(trace.counted, mirrored, self.fixed, self.name)
         self.stores: list[tuple[str, str, str]] = []
         """What is stored: the place, the value, and a ufunc if it is combined with that."""
-        self.sums: list[tuple[Sum, str, str]] = []
-        """What is added: where (a view, or keys), and the value."""
-        self.finals: dict[Cell, str] = {}
+        self.sums: list[tuple[Slot, str, str, str]] = []
+        """What is added to elements: by which ufunc, where (a view, or keys), and the value."""
+        self.finals: dict[Slot, str] = {}
         """The values of cells behind the last iteration."""
-        self.widths: dict[Arm, str] = {}
-        """How many lanes arms have."""
         self.views: set[str] = set()
         """Values that lie in arrays."""
         self.erasing: list[tuple[int, str]] = []
         """Instructions that erase bits, and the names of how many."""
-        self._fixed: dict[int, str] = {}
-        self._cells: dict[Cell, str] = {}
-        self.parts: dict[Cell, list[str]] = {}
-        self.alone: set[Cell] = set()
+        self.parts: dict[Slot, list[str]] = {}
+        self.alone: set[Slot] = set()
         """Cells whose last part is an array that nothing else uses."""
-        self.given: dict[int, int] = {}
-        self.flat: dict[int, str] = {}
-        """Registers that hold one value for all lanes."""
-        self.kept: list[Value] = []
         self.placed: dict[object, str] = {}
-        self.arm, self.width = body.root, "_k"
-        self.inner = self.sel = ""
-        """The lanes of an arm: as numbers of the lanes around, and of all lanes."""
-        self.frames: list[Frame] = []
-        """What the arms around have of their own."""
+        self.in_place: set[Slot] = set()
+        self.under: list[Slot] = []
+        """The slots of which is being found what iterations find there, …"""
+        self.given: set[Slot] = set()
+        """… and those of which it is known."""
+        self.arm = trace.root
+        self.widths: dict[Arm, str] = {self.arm: "_k"}
+        """How many lanes arms have."""
+        self.chosen = {self.arm: ""}
+        self.sels = {self.arm: ""}
+        """The lanes of arms: as numbers of the lanes around, and of all lanes."""
+        self._have: dict[Arm, dict[int, Value]] = {}
+        self._fixed: dict[int, str] = {}
+        self._cells: dict[Slot, str] = {}
+        self._made: set[int] = set()
+        self.done: set[Item] = set()
+        self.wide = "_k"
         self.begin()
-        for phase in phases.found:
-            self.items(phase.arm)
-            give(self, phase)
-            self.begin_phase()
-        self.items(phases.last)
-        self.widths[body.root] = "_k"
+        self._homes = self._numbered(varying)
+        for item in trace.items:
+            do(self, item)
         finish(self)
-        self.known.spend(*self.kept)
+
+    def _numbered(self, varying: set[int]) -> dict[int, Arm]:
+        """Find what varies, and numbers of values; the arms in which registers are made."""
+        trace, known = self.trace, self.known
+        homes = {reg: made.arm for reg, made in trace.made.items()}
+        self._given: dict[int, Slot] = {}
+        """Registers that hold what iterations find as others have left it."""
+        for reg, (slot, parts) in trace.behind.items():
+            if slot.is_running:
+                known.register[reg] = known.intern(("behind", slot.entry, parts))
+            if slot.is_running or (reg == slot.entry and self.dependences.is_handed(slot)):
+                self._given[reg] = slot
+                homes[reg] = trace.root
+            elif reg == slot.entry and slot.ops:
+                homes[reg] = self.dependences.left(slot)[0]
+        for reg, made in trace.made.items():
+            if isinstance(made, Let) and reg not in self._given:
+                if not any(p.reg in varying for p in reads(made.value)):
+                    varying.discard(reg)
+                known.register[reg] = known.number(made.value)
+        return homes
+
+    def leave(self, slot: Slot) -> Place:
+        """Enter the arm that stores a slot; what is left in that."""
+        arm, reg = self.dependences.left(slot)
+        left = self.trace.place(reg)
+        self.ready(arm, left)
+        self.enter(arm)
+        return left
 
     # ------------------------------------------------------------ what no iteration changes
 
@@ -117,10 +143,8 @@ class LoopPrinter(LaneValues):
         number = self.known.number(node)
         found = self._fixed.get(number)
         if found is None:
-            for reg, name in self.flat.items():
-                kind = elem_of(self.function.registers[reg].type).name
-                self.builder.scalars[reg] = (Var(kind, name),)
-            self.used |= {p.reg for p in places(node) if not self._is_lane(p.reg)}
+            own = len(self.trace.code.function.registers)
+            self.used |= {p.reg for p in places(node) if p.reg < own}
             text = self.scalars.text
             around = dict(vars(text))
             text.begin()
@@ -145,7 +169,49 @@ class LoopPrinter(LaneValues):
     def _uniform(self, node: Expr) -> Value:
         if rank_of(type_of(node)):
             raise Declined("it computes with whole arrays")
-        return Value(self.fixed(node))
+        return Value(self.fixed(node), is_full=False)
+
+    # ------------------------------------------------------------ arms
+
+    @property
+    def sel(self) -> str:
+        """The lanes of the arm; "" if they are all."""
+        return self.sels[self.arm]
+
+    def enter(self, arm: Arm) -> None:
+        """Let lines be for the lanes of an arm."""
+        self.select(arm)
+        self._have[self.arm] = self.known.have
+        self.arm, self.wide = arm, self.widths[arm]
+        self.known.have = self._have.get(arm, {})
+
+    @contextmanager
+    def inside(self, arm: Arm) -> Iterator[None]:
+        """Within it, lines are for the lanes of an arm."""
+        here, guard = self.arm, self.guard
+        self.enter(arm)
+        self.guard = ""
+        yield
+        self.enter(here)
+        self.guard = guard
+
+    def select(self, arm: Arm) -> None:
+        """Find the lanes of an arm."""
+        if arm.arm is None or arm in self.done:
+            return
+        self.done.add(arm)
+        with self.inside(arm.arm):
+            cond = self.lanes(arm.uses[0]).text
+            if not (arm.is_used or arm.ticks or (self.counting and arm.passed)):
+                return
+            mask = self.named(f"spread({cond}, {self.wide})").text
+            mask = mask if arm.want else f"{UFUNC}logical_not({mask})"
+            if not arm.is_used:
+                self.widths[arm] = self.named(f"np.count_nonzero({mask})").text
+                return
+            chosen = self.chosen[arm] = self.named(f"np.flatnonzero({mask})").text
+            self.sels[arm] = self.named(f"{self.sel}[{chosen}]").text if self.sel else chosen
+            self.widths[arm] = self.named(f"len({chosen})").text
 
     # ------------------------------------------------------------ values
 
@@ -153,144 +219,118 @@ class LoopPrinter(LaneValues):
         """Pieces are cut by the clock: an iteration must give the bits that it has alone."""
         return bool(code.numpy) and is_alike(fn, elems)
 
-    def apply(self, node: Apply, fresh: str = "") -> Value:
+    def apply(self, node: Apply) -> Value:
         if any(rank_of(type_of(a)) for a in node.args):
             raise Declined("it computes with whole arrays")
-        return super().apply(node, fresh)
-
-    def _into(self, ufunc: str, texts: list[str], t: Scalar, ranked: bool, fresh: str) -> Value:
-        # Buffers are as long as pieces are.
-        return super()._into(ufunc, texts, t, ranked or bool(self.sel), fresh)
+        return super().apply(node)
 
     def _length(self, node: Apply) -> Value:
         raise Declined("it computes with whole arrays")
 
-    def _is_lane(self, reg: int) -> bool:
-        """Whether a register is a scalar that iterations change."""
-        is_array = isinstance(self.function.registers[reg].type, Array)
-        return reg in self._changing and not is_array
-
-    def _standing(self, reg: int) -> Place | None:
-        """The element that a register stands for."""
-        element = self.elements.get(reg)
-        return None if element is None else element.found.place
-
     def lanes(self, node: Expr) -> Value:
         """A value in the lanes of the arm; what is known outside is taken from there."""
-        number = self.known.number(node)
-        if number in self.known.have or not self.frames or not self._is_outside(node, number):
+        number, outer = self.known.number(node), self.arm.arm
+        if number in self.known.have or outer is None or not self._is_outside(node, number):
             return super().lanes(node)
-        chosen = self.inner
-        with outside(self):
+        with self.inside(outer):
             held = self.lanes(node)
-        made = self.named(f"{held.text}[{chosen}]")
-        self.known.spend(held)
+        made = self.named(f"{held.text}[{self.chosen[self.arm]}]")
         self.known.remember(number, made)
         return made
 
     def _is_outside(self, node: Expr, number: int) -> bool:
-        if any(number in frame[1]["have"] for frame in self.frames):
-            return True
-        if not isinstance(node, Place) or node.path or not self.known.differs(node):
+        if not self.known.differs(node):
             return False
-        element = self.elements.get(node.reg)
-        inside = element is not None and self.arm in element.home.outer
-        return node.reg != self.body.counted.var and not inside
+        outer = [arm for arm in self.arm.outer if arm is not self.arm]
+        if any(number in self._have.get(arm, ()) for arm in outer):
+            return True
+        return isinstance(node, Place) and not node.path and self._homes.get(node.reg) in outer
 
     def _held(self, place: Place) -> Value:
         if rank_of(type_of(place)):
             raise Declined("it computes with whole arrays")
-        reg = place.reg
+        reg, made = place.reg, self.trace.made.get(place.reg)
         if isinstance(self.function.registers[reg].type, Array):
-            return load(self, access(place, self.body.counted))
+            return load(self, access(place, self.trace.counted))
         if place.path:
-            held = self.lanes(Place(reg, (), self.function.registers[reg].type))  # type: ignore[arg-type]
-            self.kept.append(held)
-            part = cast(PlacePart, place.path[0]).name
-            return self.named(f"{held.text}.{'real' if part == 're' else 'imag'}")
-        if reg in self.elements:
-            return load(self, self.elements[reg].found)
-        if reg != self.body.counted.var:
-            raise Declined("it reads a register that it has not made")
-        stride = self.indices.stride or "_by"
-        first = f"_at + {stride} * {self.sel}"
-        return self.named(first if self.sel else f"steps(_at, {stride}, _k)")
+            part = "real" if cast(Part, place.path[0]).name == "re" else "imag"
+            return self.named(f"{self.lanes(self.trace.place(reg)).text}.{part}")
+        if isinstance(made, Let):
+            return self.lanes(made.value)
+        if made is not None:
+            return self._merged(made)
+        if reg == self.trace.counted.var:
+            return self.named(self.run("_at", str(self.indices.stride or "_by")))
+        return load(self, cast(Access, self.trace.behind[reg][0].found))
 
-    def keep(self, node: Expr) -> str:
-        """A value that is used until the end."""
-        held = self.lanes(node)
-        self.kept.append(held)
-        return held.text
+    def _merged(self, made: Merge) -> Value:
+        """What was there, and in the lanes of arms what they have left."""
+        old = "0" if made.old is None else self.text(made.old)
+        merged = self.named(f"vector({old}, {self.dtype(made.reg)}, {self.wide})")
+        for arm, side in made.sides:
+            with self.inside(arm):
+                text = self.text(side)
+            self.lines.append(f"{merged.text}[{self.chosen[arm]}] = {text}")
+        return merged
 
-    # ------------------------------------------------------------ registers
+    def run(self, first: str, rate: str) -> str:
+        """What grows in even steps from lane to lane, in the lanes of the arm."""
+        if not self.sel:
+            return f"steps({first}, {rate}, _k)"
+        return f"{first} + {self.sel if rate == '1' else f'{rate} * {self.sel}'}"
 
-    def let(self, reg: int, number: int, flat: str = "") -> None:
-        """Let a register have a value; it is `flat` if it is one for all lanes."""
-        self.known.register[reg] = number
-        self.flat = {k: v for k, v in self.flat.items() if k != reg} | ({reg: flat} if flat else {})
-        self.known.varying = self._changing - self.flat.keys()
-        self.known.forget()
+    def text(self, node: Expr) -> str:
+        """A value, perhaps one for all lanes."""
+        return self.lanes(node).text if self.known.differs(node) else self.fixed(node)
 
-    def assign(self, *pairs: tuple[int, Expr]) -> None:
-        """Let registers have values, all of them computed before."""
-        made = []
-        for _, node in pairs:
-            flat = "" if self.known.differs(node) else self.fixed(node)
-            if not flat:
-                self.known.spend(self.lanes(node))
-            made.append((self.known.number(node), flat))
-        for (reg, _), (number, flat) in zip(pairs, made, strict=True):
-            self.let(reg, number, flat)
-
-    def drop(self, reg: int) -> None:
-        """Let a register have no value."""
-        self.known.register.pop(reg, None)
-        self.known.numbered = {}
-
-    def whole(self, reg: int) -> Place:
-        """A register as a place."""
-        return Place(reg, (), self.function.registers[reg].type)  # type: ignore[arg-type]
-
-    def text(self, reg: int) -> str:
-        """What a register holds, perhaps one value for all lanes."""
-        return self.keep(self.whole(reg)) if reg in self.varying else self.flat[reg]
-
-    def vector(self, reg: int) -> str:
-        """What a register holds, as an array of all lanes."""
-        text, dtype = self.text(reg), self.dtype(reg)
-        return text if reg in self.varying else f"vector({text}, {dtype}, _W)"
+    def vector(self, node: Expr) -> str:
+        """A value as an array of all lanes."""
+        text, differs = self.text(node), self.known.differs(node)
+        name = elem_of(type_of(node)).name
+        return text if differs else f"vector({text}, dtype_{name}, {self.wide})"
 
     def dtype(self, reg: int) -> str:
         """The name of the dtype of a register's numbers."""
         return f"dtype_{elem_of(self.function.registers[reg].type).name}"
 
-    # ------------------------------------------------------------ statements
-
-    def items(self, arm: Arm) -> None:
-        """Do an arm's items."""
-        do_items(self, arm)
-
-    def check(self, cond: Expr, want: bool) -> None:
-        """A line that raises unless a condition is what it must be, in the lanes of the arm."""
-        if self.known.differs(cond):
-            super().check(cond, want)
-        else:
-            test = "must" if want else "must_not"
-            self.lines.append(f"{test}({self.fixed(cond)}, _W)")
-
-    def cell_name(self, cell: Cell) -> str:
+    def cell_name(self, slot: Slot) -> str:
         """The variable that holds a cell between pieces."""
-        name = self._cells.get(cell)
-        if name is None and cell.access is None:
-            name = self._cells[cell] = self.name(cell.reg)
-        elif name is None and cell.access is not None:
-            name = self._cells[cell] = f"_c{len(self._cells)}"
-            self.top.append(f"{name} = {self.indices.at(cell.access)}.item()")
+        name = self._cells.get(slot)
+        if name is None and slot.found is None:
+            name = self._cells[slot] = self.name(cast(int, slot.key))
+        elif name is None and slot.found is not None:
+            name = self._cells[slot] = f"_c{len(self._cells)}"
+            self.top.append(f"{name} = {self.indices.at(slot.found)}.item()")
         assert name is not None
         return name
 
-    def begin_phase(self) -> None:
-        """Begin anew, with what registers have been given."""
-        self.known.register, self.flat = dict(self.given), {}
-        self.known.varying = self._changing
-        self.known.forget()
+    # ------------------------------------------------------------ items
+
+    def ready(self, arm: Arm, *nodes: Expr) -> None:
+        """Have made what expressions and an arm are made of (M. Weiser, "Program slicing", 1981),
+        in order; before that, find what iterations find in slots."""
+        todo, need, given = [*nodes, *arm.conditions], set[int](), dict[Slot, None]()
+        while todo:
+            for reg in regs_in(todo.pop()):
+                made = self.trace.made.get(reg)
+                if reg in self._given:
+                    given[self._given[reg]] = None
+                elif made is not None and reg not in need and reg not in self._made:
+                    need.add(reg)
+                    todo += (*made.uses, *made.arm.conditions)
+        for slot in given:
+            give(self, slot)
+        for reg in sorted(need):
+            self.make(self.trace.made[reg])
+
+    def make(self, made: Let | Merge) -> None:
+        """Compute a register's value, in its arm."""
+        self.enter(made.arm)
+        if made.reg in self._made:
+            return
+        if made.reg in self.varying:
+            self.lanes(self.trace.place(made.reg))
+        elif isinstance(made, Let):
+            kind = elem_of(self.function.registers[made.reg].type).name
+            self.builder.scalars[made.reg] = (Var(kind, self.fixed(made.value)),)
+        self._made.add(made.reg)

@@ -1,4 +1,4 @@
-"""What a loop's phases give to each other, and what is left of running values in the end."""
+"""What iterations hand to each other, and what is left of running values in the end."""
 
 from __future__ import annotations
 
@@ -6,103 +6,137 @@ from typing import TYPE_CHECKING, cast
 
 from rvm.emit.numpy.ufuncs import UFUNC
 from rvm.engines.vector import elements
-from rvm.engines.vector.body import Part
-from rvm.engines.vector.cells import neutral
-from rvm.engines.vector.phases import Phase
-from rvm.expr import Apply
+from rvm.engines.vector.access import Access
+from rvm.engines.vector.loops import Declined
+from rvm.engines.vector.slots import Slot, neutral
+from rvm.engines.vector.trace import Let
+from rvm.expr import Apply, Expr
+from rvm.isa import implementation
 
 if TYPE_CHECKING:
     from rvm.engines.vector.printer import LoopPrinter
 
 
-def combine(p: LoopPrinter, part: Part) -> None:
+def combine(p: LoopPrinter, item: Let, slot: Slot) -> None:
     """Note what a running value is combined with."""
-    cell, value, dtype = part.cell, part.value, p.dtype(part.cell.reg)
+    value, dtype = cast(Expr, item.by), p.dtype(slot.entry)
     differs = p.known.differs(value)
-    if cell.is_reduced and cell.parts == 1 and p.is_new(value):
-        held = p.apply(cast(Apply, value), f"_p{len(p.parts)}")
-        p.alone.add(cell)
+    if slot.is_reduced and slot.parts == 1 and p.is_new(value):
+        held = p.apply(cast(Apply, value))
+        p.alone.add(slot)
     else:
         held = p.lanes(value)
-    if cell.ops <= {"*", "/"}:
-        p.factor("*", cell.type, held)
-    p.kept.append(held)
+    p.factor(item.op, slot.type, held)
     text = held.text
-    if part.negated:
+    if item.op == "-" and slot.combiner == "np.add":
         text = p.named(f"{UFUNC}negative(asarray({text}, {dtype}))").text
     if p.sel:
-        nothing = neutral(cell.combiner, cell.type)
+        nothing = neutral(slot.combiner, slot.type)
         full = p.named(f"vector({nothing}, {dtype}, _k)").text
         p.lines.append(f"{full}[{p.sel}] = {text}")
         text, differs = full, True
-        p.alone.add(cell)
+        p.alone.add(slot)
     turned = "[::-1]" if p.mirrored and differs else ""
-    p.parts.setdefault(cell, []).append(text + turned)
+    p.parts.setdefault(slot, []).append(text + turned)
 
 
-def give(p: LoopPrinter, phase: Phase) -> None:
-    """Give registers what a phase has made."""
-    cell = phase.cell
-    if cell is not None:
-        first, parts = p.cell_name(cell), p.parts[cell]
-        every = _run_through(p, cell.combiner, first, parts, cell.reg)
-        for k, reg in cell.reads.items():
-            _hand(p, reg, f"{every}[{k or ''}:{'' if k else -1}:{len(parts)}]")
-        p.finals[cell] = p.named(f"{every}[-1].item()").text
+def give(p: LoopPrinter, slot: Slot) -> None:
+    """Find what iterations find in a slot.
+
+    Declined if an iteration goes on from what the one before makes of the same.
+    """
+    if slot in p.under:
+        names = sorted({s.label for s in p.under[p.under.index(slot) :]})
+        raise Declined(
+            f"an iteration goes on from {' and '.join(names)} as the one before has left it"
+        )
+    if slot in p.given:
         return
-    handed = next((c for c in p.body.cells.values() if c.reg == phase.given), None)
-    if handed is not None:
-        first = p.cell_name(handed)
+    p.given.add(slot)
+    p.under.append(slot)
+    if slot.is_running:
+        _scan(p, slot)
     else:
-        keys = {reg: key for key, reg in p.body.delayed.items()}
-        found, _ = p.body.survey.delayed[keys[phase.given]]
-        first = f"{p.indices.at(found)}.item()"
-    after = p.text(phase.after)
-    if phase.running:
-        every = _run_through(p, "np.add", first, [after], phase.after)
-        _hand(p, phase.given, f"{every}[:-1]")
-        p.begin_phase()
-        one, two = p.whole(phase.after), p.whole(phase.given)
-        number = p.known.number(Apply("+", (one, two), one.type))
-        p.known.remember(number, p.named(f"{every}[1:]"))
+        _hand_on(p, slot)
+    p.under.pop()
+
+
+def _scan(p: LoopPrinter, slot: Slot) -> None:
+    """Run through the values of a cell."""
+    from rvm.engines.vector.items import do
+
+    for item in p.trace.items:
+        if isinstance(item, Let) and item.slot is slot:
+            do(p, item)
+    p.enter(p.trace.root)
+    parts = p.parts[slot]
+    every = _run_through(p, slot.combiner, p.cell_name(slot), parts, slot.entry)
+    behind = {
+        k: reg for reg, (s, k) in p.trace.behind.items() if s is slot and reg in p.trace.asked
+    }
+    for k, reg in behind.items():
+        _hand(p, reg, f"{every}[{k or ''}:{'' if k else -1}:{len(parts)}]")
+    p.finals[slot] = p.named(f"{every}[-1].item()").text
+
+
+def _hand_on(p: LoopPrinter, slot: Slot) -> None:
+    """Find what the iteration before has left in a cell, or as which other element."""
+    changed = p.dependences.delayed.get(slot, slot)
+    first = (
+        p.cell_name(slot) if slot.is_cell else f"{p.indices.at(cast(Access, slot.found))}.item()"
+    )
+    reg = cast(int, p.trace.env[changed.key])
+    made = p.trace.made[reg]
+    p.enter(p.trace.root)
+    if changed is not slot and isinstance(made, Let) and _is_sum(p, made, changed, slot):
+        begun = p.text(p.trace.place(changed.entry))
+        every = _run_through(p, "np.add", first, [begun], changed.entry)
+        _hand(p, slot.entry, f"{every}[:-1]")
+        p.known.remember(p.known.number(made.value), p.named(f"{every}[1:]"))
         return
-    _hand(p, phase.given, f"shifted({first}, {after}, _k, {p.dtype(phase.given)})")
-    if handed is not None:
-        p.finals[handed] = _last(p, phase.after)
+    left = p.trace.place(reg)
+    p.ready(p.trace.root, left)
+    p.enter(p.trace.root)
+    _hand(p, slot.entry, f"shifted({first}, {p.text(left)}, _k, {p.dtype(slot.entry)})")
+
+
+def _is_sum(p: LoopPrinter, made: Let, changed: Slot, given: Slot) -> bool:
+    """Whether what is given is added to an element, and nothing else is done to that."""
+    one, two, t = p.trace.place(changed.entry), p.trace.place(given.entry), given.type
+    if made.value != Apply("+", (one, two), t) or made.arm is not p.trace.root:
+        return False
+    return implementation("+", (t, t)).numpy == "({0} + {1})"
 
 
 def _hand(p: LoopPrinter, reg: int, text: str) -> None:
     """Give a register what iterations find."""
-    p.given[reg] = p.known.intern(("given", reg))
-    p.known.remember(p.given[reg], p.named(text))
+    p.known.remember(p.known.number(p.trace.place(reg)), p.named(text))
 
 
 def _run_through(p: LoopPrinter, f: str, first: str, parts: list[str], reg: int) -> str:
     return p.named(f"running({f}, {first}, ({', '.join(parts)}, ), _k, {p.dtype(reg)})").text
 
 
-def _last(p: LoopPrinter, reg: int) -> str:
-    """What a register holds in the last iteration."""
-    text = p.text(reg)
-    return p.named(f"{text}[-1].item()").text if reg in p.varying else text
-
-
 def finish(p: LoopPrinter) -> None:
     """The last values of cells, and what is stored."""
-    for cell in p.body.cells.values():
-        if cell in p.finals:
+    for slot in p.dependences.cells:
+        if slot in p.finals:
             continue
-        if not cell.is_running:
-            p.finals[cell] = _last(p, cell.reg)
+        if not slot.is_running:
+            left = p.leave(slot)
+            text = p.text(left)
+            differs = p.known.differs(left)
+            p.finals[slot] = p.named(f"{text}[-1].item()").text if differs else text
             continue
-        first, parts, f = p.cell_name(cell), p.parts[cell], cell.combiner
-        how = "total" if cell.type.is_exact else "final"
-        text = f"{how}({f}, {first}, ({', '.join(parts)}, ), _k, {p.dtype(cell.reg)})"
-        if how == "final" and len(parts) == 1 and cell in p.alone:
+        p.enter(p.trace.root)
+        first, parts, f = p.cell_name(slot), p.parts[slot], slot.combiner
+        how = "total" if slot.type.is_exact else "final"
+        text = f"{how}({f}, {first}, ({', '.join(parts)}, ), _k, {p.dtype(slot.entry)})"
+        if how == "final" and len(parts) == 1 and slot in p.alone:
             text = f"final_of({f}, {first}, {parts[0]})"
-        p.finals[cell] = p.named(text).text
-    for element in p.elements.values():
-        if element.home is p.body.root:
-            elements.store(p, element.found, p.text(element.reg))
+        p.finals[slot] = p.named(text).text
+    for slot in p.dependences.elements:
+        if slot not in p.in_place:
+            elements.store(p, cast(Access, slot.found), p.text(p.leave(slot)))
     if p.erasing and not p.counting:
         p.lines.append("_e = _ctx.taken()")

@@ -1,13 +1,13 @@
-"""What one iteration hands to the next: sums and other running values, and values passed on.
+"""What iterations change: scalar registers, and elements of arrays as iterations reach them.
 
-A *cell* is a scalar register, or an element that every iteration reaches, which is alive before the
-loop and is changed in it.  If it is only ever combined with values (`add`, `xor`, `mul` …) it is a
-reduction, and a scan if it is read as well.  If it takes values that do not depend on what it held
-(`swap s, x[i]`), each iteration finds what the one before has left.
+A slot that every iteration reaches is a *cell*.  If it is only ever combined with values (`add`,
+`xor`, `mul` …) it is a reduction, and a scan if it is read as well.  If it takes values that do not
+depend on what it held (`swap s, x[i]`), each iteration finds what the one before has left.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from rvm.engines.vector.access import Access
@@ -46,24 +46,34 @@ def neutral(f: str, t: Scalar) -> str:
 
 
 @dataclass(slots=True, eq=False)
-class Cell:
-    """A cell, which the register `reg` stands for."""
+class Slot:
+    """A scalar register that is alive before the loop, or an element (`found`) of an array.
 
-    reg: int
+    The register `entry` stands for what an iteration finds there.
+    """
+
+    key: Hashable
+    """The register, or the element's."""
+    entry: int
     type: Scalar
     label: str
-    """The register or element as the assembly language writes it."""
-    access: Access | None
-    ops: set[str]
-    """The updates that change it, if nothing else does; else none."""
+    """As the assembly language writes it."""
+    found: Access | None = None
+    ops: set[str] = field(default_factory=set)
+    """The operators of updates that change it, and "" for any other change."""
+    is_read: bool = False
     parts: int = 0
-    """How many values it is combined with."""
-    reads: dict[int, int] = field(default_factory=dict)
-    """Where it is read, behind how many of the parts: the register that is given there."""
+    """How many updates change it."""
+
+    @property
+    def is_cell(self) -> bool:
+        """Whether it is changed, and the same one in every iteration."""
+        return bool(self.ops) and (self.found is None or self.found.kind == "cell")
 
     @property
     def is_running(self) -> bool:
-        return any(self.ops <= group for group in GROUPS) and bool(self.ops)
+        """Whether it is a cell that is only combined with values."""
+        return self.is_cell and any(self.ops <= group for group in GROUPS)
 
     @property
     def combiner(self) -> str:
@@ -73,4 +83,11 @@ class Cell:
     @property
     def is_reduced(self) -> bool:
         """Whether it is only combined with values, and not read."""
-        return self.is_running and not self.reads
+        return self.is_running and not self.is_read
+
+    @property
+    def is_summed(self) -> bool:
+        """Whether it is a scattered element that is only added to, and so may repeat."""
+        if self.found is None or self.found.kind != "scattered" or self.is_read:
+            return False
+        return bool(self.ops) and (self.ops <= {"+", "-"} or self.ops == {"^"})
