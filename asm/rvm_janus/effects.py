@@ -9,6 +9,7 @@ from rvm_asm.lexer import STRING
 from rvm_asm.nodes import Lit, Node, Ref, Sub, Word
 from rvm_asm.stats import EffectStat, Extern, Stat
 
+from rvm.codes.templates import escaped
 from rvm.stmt import BACKWARD, FORWARD
 from rvm_janus.names import Variable, plain_name
 from rvm_janus.stacks import StackParser
@@ -53,7 +54,7 @@ class EffectParser(StackParser):
     def _print(self, word: str, start: int) -> list[Stat]:
         self.expect("(")
         at = self.i
-        text, args = self._string(), []
+        text, args = escaped(self._string()), []
         if word == "printf":
             while self.accept(","):
                 args.append(self._printed())
@@ -114,7 +115,7 @@ class EffectParser(StackParser):
 
     def _error(self, word: str, start: int) -> list[Stat]:
         bracket = self.accept("(")
-        text = self._string()
+        text = escaped(self._string())
         if bracket:
             self.expect(")")
         return [self.effect("assert", text, [Lit(False, start, self.last_end())], start)]

@@ -14,6 +14,7 @@ from rvm_asm.nodes import Lit, Node, Ref, Word
 from rvm_asm.printer import quoted
 from rvm_asm.stats import EffectStat, Extern, Invoke, Iterate, OpStat, Stat
 
+from rvm.codes.templates import escaped, holes
 from rvm.codes.words import unused
 from rvm.isa import OPCODES
 from rvm.library import vocabulary
@@ -341,18 +342,25 @@ class Calls(Expressions, ABC):
         """A text with `{}` for the values in it."""
         match e:
             case ast.Constant(str(text)):
-                return text, []
+                for hole, _ in holes(text):
+                    hint = f'`f"{hole}"` shows a value, and `f"{{{{"` a brace'
+                    self.refuse("A044", f"`{hole}` in a text stands for no value", e, hint)
+                return escaped(text), []
             case ast.JoinedStr(parts):
                 out, args = "", []
                 for part in parts:
                     match part:
                         case ast.Constant(str(text)):
-                            out += text
+                            out += escaped(text)
                         case ast.FormattedValue(value, -1, None):
                             out += "{}"
                             args.append(self._shown(value))
+                        case ast.FormattedValue(value, -1, ast.JoinedStr([ast.Constant("x")])):
+                            out += "{:x}"
+                            args.append(self._shown(value))
                         case _:
-                            self.refuse(UNREAD, "a value is shown as it is", part, "`{x}`")
+                            hint = "`{x}`, or `{x:x}` in base sixteen"
+                            self.refuse(UNREAD, "a value is shown as it is", part, hint)
                 return out, args
         return self.refuse(
             UNREAD, "a text stands here as it is", e, 'for example `assert c, "text"`'

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from rvm.codes.templates import BASE_SIXTEEN, filled
 from rvm.expr import Expr
 from rvm.faults import MachineError, UsageError
 from rvm.host.signals import at_once
@@ -56,9 +56,6 @@ def _told(arg: Expr, value: Any) -> Any:
     return value if told is value else np.array(told, object).reshape(value.shape)
 
 
-_HOLE = re.compile(r"\{(?::(..))?\}")
-
-
 def _filled(template: str, values: list[Any]) -> tuple[str, list[Any]]:
     """A text whose `{}` are filled in order, and the values that are left over.
 
@@ -67,13 +64,21 @@ def _filled(template: str, values: list[Any]) -> tuple[str, list[Any]]:
     """
     rest = list(values)
 
-    def filled(hole: re.Match[str]) -> str:
+    def fill(form: str, hole: str) -> str:
         if not rest:
-            return hole[0]
+            return hole
         value = rest.pop(0)
-        return _line(value) if hole[1] is None else _listed(value, *hole[1])
+        if form == BASE_SIXTEEN:
+            return _in_base_sixteen(value)
+        return _listed(value, *form) if form else _line(value)
 
-    return _HOLE.sub(filled, template), rest
+    return filled(template, fill), rest
+
+
+def _in_base_sixteen(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return np.array2string(value, formatter={"int": "{:x}".format})
+    return f"{value:x}"
 
 
 def _line(value: Any) -> str:

@@ -342,14 +342,14 @@ def test_iterate() -> None:
 def effects(x: f64, n: i64):
     assert x > 0, "x is positive"
     print("x is", x, "of", n)
-    print(f"{n} times")
+    print(f"{n} times, {{{n:x}}}")
     x += n
 
 
 def test_effects() -> None:
     lines: list[str] = []
     effects.with_options(output=lines.append)(2.0, 3)
-    assert lines == ["x is 2.0 of 3", "3 times"]
+    assert lines == ["x is 2.0 of 3", "3 times, {3}"]
     with pytest.raises(rvm.MachineError, match="x is positive") as caught:
         effects(-1.0, 3)
     assert caught.value.where.text == '    assert x > 0, "x is positive"'
