@@ -66,6 +66,28 @@ func arrays(x: T[n], out: T[n])
     sub t, x * 0.3
     free t
 
+func exchanged(x: T, y: T, z: T, out: T)
+    alloc k: T = z
+    swap k, z
+    add z, x
+    add z, y
+    add out, z
+    sub z, x
+    sub z, y
+    swap k, z
+    free k = z
+
+func arrays_exchanged(x: T[n], y: T[n], z: T[n], out: T[n])
+    alloc k: T[n] = z
+    swap k, z
+    add z, x
+    add z, y
+    add out, z
+    sub z, x
+    sub z, y
+    swap k, z
+    free k = z
+
 func elements(x: T[n], out: T)
     alloc t: T[n]
     for i = 0 to n - 1
@@ -125,6 +147,16 @@ func element(x: T[n], out: T)
         sub t[i], x[i]
     end
     free t
+
+func exchanged(x: T, y: T, z: T, out: T)
+    alloc k: T = z
+    swap k, z
+    add z, x
+    add z, y
+    add out, z
+    sub z, x
+    swap k, z
+    free k = z
 
 func once_more(x: T, out: T)
     alloc t: T = x

@@ -40,16 +40,23 @@ def is_rounding(state: State, which: Literal["residue", "expected"]) -> bool | N
         return None
     try:
         with np.errstate(all="ignore"):
-            begun = _begun(state)
+            begun, ticks = _begun(state)
+            if not begun.at_end and ticks == MOST_TICKS:
+                return None
+            begun.turn()
             found = _found(state)
-            others = (_again(begun, state, k + 1) for k in range(RERUNS))
+            others = (_again(begun, ticks, state, k + 1) for k in range(RERUNS))
             return any(o is not None and _moves(found, o, which) for o in others)
     except RvmError:
         return None
 
 
-def _begun(state: State) -> State:
-    """A state like this one at the beginning of its run."""
+def _begun(state: State) -> tuple[State, int]:
+    """A state like this one at the beginning of its run, facing back, and the ticks from there.
+
+    One that comes back to where its machine began has begun at the end of the program, or turned
+    on the way, from where it may go on to there.
+    """
     muted = {name: lambda *values: None for name in state.options.callbacks}
     options = replace(
         state.options,
@@ -66,16 +73,17 @@ def _begun(state: State) -> State:
         state.options = kept
     back.residue, back.armed = None, False
     back.turn()
-    _run(back, abs(state.time))
-    back.turn()
-    return back
+    returns = state.time * state.direction < 0
+    return back, _run(back, MOST_TICKS if returns else abs(state.time))
 
 
-def _run(state: State, ticks: int) -> None:
-    for _ in range(ticks):
+def _run(state: State, ticks: int) -> int:
+    """Execute ticks, as many as there are; their number."""
+    for k in range(ticks):
         if state.at_end:
-            return
+            return k
         step(state)
+    return ticks
 
 
 class Found(NamedTuple):
@@ -85,7 +93,7 @@ class Found(NamedTuple):
     expected: Any
 
 
-def _again(begun: State, failed: State, seed: int) -> Found | None:
+def _again(begun: State, ticks: int, failed: State, seed: int) -> Found | None:
     """What the free finds in a run with perturbed rounding; None if that does not come there."""
     state = deepcopy(begun)
     frame = state.top
@@ -96,7 +104,7 @@ def _again(begun: State, failed: State, seed: int) -> Found | None:
         for reg in range(frame.code.function.n_args):
             t = cast(ValueType, frame.code.function.registers[reg].type)
             frame.regs[reg] = _nearby(frame.regs[reg], t, rng)
-    _run(state, abs(failed.time))
+    _run(state, ticks)
     here, there = state.top, failed.top
     reached = (here.code.name, here.code.undo, here.pc)
     return _found(state) if reached == (there.code.name, there.code.undo, there.pc) else None

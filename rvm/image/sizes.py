@@ -154,7 +154,7 @@ def notes(
             of_two = either if b in sizes.returning else one
             yield Map((*one, *two), (*of_one, *of_two), ())
         case Exchange(a, b):
-            yield from _mixed((a, b), sizes)
+            yield from _mixed((a, b), sizes, exchanged=True)
         case Map(dsts):
             yield from _mixed(dsts, sizes)
         case When(cond, body):
@@ -218,16 +218,18 @@ def _noted(held: Held, dst: Place, carried: tuple[Expr, Expr]) -> Iterator[Stmt]
     yield When(some, (Map((held.size,), (largest,), ()),))
 
 
-def _mixed(dsts: Iterable[Place], sizes: Sizes) -> Iterator[Stmt]:
+def _mixed(dsts: Iterable[Place], sizes: Sizes, *, exchanged: bool = False) -> Iterator[Stmt]:
     """Places that are computed from each other: each is as large as all of them together."""
     dsts = tuple(dsts)
     all_held = list(dict.fromkeys(sizes[d.reg] for d in dsts if d.reg in sizes))
     if not all_held:
         return
+    # What is exchanged with a place whose history is not kept is as a value that was passed.
+    untold = exchanged and any(d.reg not in sizes for d in dsts)
     if any(rank_of(cast("Scalar | Array", d.type)) for d in dsts):
         for d in dsts:
             if d.reg in sizes:
-                yield from _updated(sizes, d, "+", None)
+                yield from _updated(sizes, d, "+", None, PASSED if untold else 1)
         return
     size: Expr = magnitude(_whole(dsts[0]))
     for d in dsts[1:]:
@@ -237,7 +239,7 @@ def _mixed(dsts: Iterable[Place], sizes: Sizes) -> Iterator[Stmt]:
         size = apply("max", size, held.size)
         if held is not all_held[0]:
             updates = apply("max", updates, held.updates)
-    more = apply("+", updates, ONE)
+    more = apply("+", updates, Const(float(PASSED), F64) if untold else ONE)
     yield Map(tuple(p for h in all_held for p in h), (size, more) * len(all_held), ())
 
 

@@ -60,7 +60,8 @@ def head(f: Function, mark: str, without: frozenset[int] = frozenset()) -> Funct
     dims = tuple(d for d in f.dims if d.reg < f.n_args)
     bare = Function(f.name, f.params, f.registers[: f.n_args], (), (), dims)
     of = tangents_of if mark == TANGENT else adjoints_of
-    return of(Program((bare,), f.name), (Form(f.name, without),), {f.name: f.name + mark})[0]
+    form = Form(f.name, without)
+    return of(Program((bare,), f.name), (form,), {f.name: f.name + mark})[form]
 
 
 def derived(
@@ -113,7 +114,7 @@ class _Making:
         names = {n: n + end for n in kept}
         of = tangents_of if mark == TANGENT else adjoints_of
         missing = (form,) if form.without else forms([n for n in kept if names[n] not in self])
-        for made in of(program, missing, names):
+        for made in of(program, missing, names).values():
             # The log of a run undoes all of it, what an adjoint undoes like the rest.
             self.functions.setdefault(made.name, replace(made, undoing=None))
         if mark == GRADIENT:

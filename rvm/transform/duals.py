@@ -71,6 +71,15 @@ class Form(NamedTuple):
         return f"{name}({', '.join(kept)})"
 
 
+def form_called(found: str, name: str, f: Function) -> Form | None:
+    """The form of a function that is called `found`, where `name` is what has all duals."""
+    if found == name:
+        return Form(f.name)
+    kept = found.removeprefix(f"{name}(").removesuffix(")").split(", ")
+    form = Form(f.name, frozenset(k for k in bar_slots(f) if f.registers[k].name not in kept))
+    return form if form.called(name, f) == found else None
+
+
 def forms(names: Sequence[str]) -> tuple[Form, ...]:
     """Functions with all of their duals."""
     return tuple(map(Form, names))
@@ -78,7 +87,7 @@ def forms(names: Sequence[str]) -> tuple[Form, ...]:
 
 def with_called(
     wanted: Sequence[Form], make: Callable[[Form], tuple[Function, Sequence[Form]]]
-) -> tuple[Function, ...]:
+) -> dict[Form, Function]:
     """What is made of forms, and of those that this calls; `make` gives one and what it calls."""
     made: dict[Form, Function] = {}
     todo = list(reversed(wanted))
@@ -87,7 +96,7 @@ def with_called(
         if form not in made:
             made[form], called = make(form)
             todo = [*reversed(called), *todo]
-    return tuple(made.values())
+    return made
 
 
 def bar_slots(f: Function, without: frozenset[int] = frozenset()) -> dict[int, int]:

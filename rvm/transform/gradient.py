@@ -65,15 +65,15 @@ def gradient(program: Program, function: str | None = None, *, loss: str | None 
     made = adjoints_of(program, forms(kept), names)
     f = program.function(name)
     wanted = unique(name + GRADIENT, set(program) | set(names.values()))
-    entry = there_and_back(f, made[0], wanted, loss)
+    entry = there_and_back(f, made[Form(name)], wanted, loss)
     # That one of them is an adjoint itself is no longer of use: it is undone, all of it.
     originals = (replace(program.function(n), undoing=None) for n in kept)
-    return Program((entry, *made, *originals), entry.name, program.sources)
+    return Program((entry, *made.values(), *originals), entry.name, program.sources)
 
 
 def adjoints_of(
     program: Program, wanted: Sequence[Form], names: dict[str, str]
-) -> tuple[Function, ...]:
+) -> dict[Form, Function]:
     """The adjoints of functions, called as `names` says; so are those that they call."""
     functions = {f.name: f for f in program.functions}
     changed = inout_slots(program)

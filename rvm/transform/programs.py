@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -9,12 +11,12 @@ from rvm.expr import Place
 from rvm.host.once import once
 from rvm.program import Function, Instr, Program
 from rvm.transform import derived
-from rvm.transform.duals import Form, bar_slots, forms, reachable
+from rvm.transform.duals import Form, bar_slots, form_called, reachable
 from rvm.transform.gradient import ADJOINT, adjoint_names, adjoints_of, gradient
 from rvm.transform.invert import invert
 from rvm.transform.tangent import TANGENT, tangent, tangent_names, tangents_of
 
-_Makes = Callable[[Program, Sequence[Form], dict[str, str]], tuple[Function, ...]]
+_Makes = Callable[[Program, Sequence[Form], dict[str, str]], Mapping[Form, Function]]
 
 
 def inverse(program: Program) -> Program:
@@ -112,22 +114,32 @@ _KINDS: tuple[tuple[str, Callable[[Program], dict[str, str]], _Makes, bool], ...
 
 def _in_values(program: Program) -> dict[str, Derived]:
     found: dict[str, Derived] = {}
+    called = defaultdict[str, list[str]](list)
+    for name in program:
+        # Behind a bracket it may say for which parameters there are duals.
+        for base in (name, *(name[: m.start()] for m in re.finditer(r"\(", name))):
+            called[base].append(name)
     for f in program.functions:
         for end, names_of, make, undoes in _KINDS:
-            if f.name + end not in program or f.name + end in found:
-                continue
-            # Names are those that hold for the function and what it may call.
-            alone = Program(tuple(map(program.function, reachable(program, f.name))), f.name)
-            made = make(alone, forms(tuple(alone)), names_of(alone))
-            # What a derived function does hangs on those that it calls, too.
-            if all(m.name in program and _alike(m, program.function(m.name)) for m in made):
-                ofs = zip(alone, made, strict=True)
-                found |= {m.name: Derived(of, undoes, m) for of, m in ofs}
+            for name in called.get(f.name + end, ()):
+                form = form_called(name, f.name + end, f)
+                if form is None or name in found:
+                    continue
+                # Names are those that hold for the function and what it may call.
+                alone = Program(tuple(map(program.function, reachable(program, f.name))), f.name)
+                made = make(alone, (form,), names_of(alone))
+                # What a derived function does hangs on those that it calls, too.
+                if all(_alike(m, program) for m in made.values()):
+                    found |= {m.name: Derived(of.name, undoes, m) for of, m in made.items()}
     return found
 
 
-def _alike(one: Function, other: Function) -> bool:
-    return (one.code, one.registers) == (other.code, other.registers)
+def _alike(made: Function, program: Program) -> bool:
+    """Whether a program has a function as it is made."""
+    if made.name not in program:
+        return False
+    held = program.function(made.name)
+    return (made.code, made.registers) == (held.code, held.registers)
 
 
 def _passes(call: Instr, n: int) -> bool:

@@ -46,12 +46,12 @@ def tangent(program: Program, function: str | None = None) -> Program:
     kept = reachable(program, name)
     made = tangents_of(program, forms(kept), tangent_names(program))
     originals = map(program.function, kept)
-    return Program((*made, *originals), made[0].name, program.sources)
+    return Program((*made.values(), *originals), made[Form(name)].name, program.sources)
 
 
 def tangents_of(
     program: Program, wanted: Sequence[Form], names: dict[str, str]
-) -> tuple[Function, ...]:
+) -> dict[Form, Function]:
     """The tangents of functions, called as `names` says; so are those that they call."""
     functions = {f.name: f for f in program.functions}
     changed = inout_slots(program)

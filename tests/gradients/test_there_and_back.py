@@ -1,0 +1,165 @@
+"""Programs that call derivatives, run there and back on one machine: right ones are never refused.
+
+Accumulators hold numbers already, in any unit; whatever bars are left out, what the call brings
+back is back by construction.  A forgotten undo is refused all the same.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from gradients.agreeing import ENGINES
+from sizes import first_and_another, part, sized
+
+import rvm
+from rvm.faults import InvertibilityError
+from rvm.image import image_of
+from rvm.stmt import Free
+from rvm.transform.derived import MARKS
+
+TYPES = {"f64": np.float64, "f32": np.float32, "c128": np.complex128}
+SCALES = {"f64": (-200, -30, 0, 30, 200), "f32": (-20, 0, 20), "c128": (-200, 0, 200)}
+LINES = (
+    "add e, x * x * 0.3\n    add e, sin(x) * y",
+    "mul e, 1.5 + 0.2 * tanh(y)",
+    "sub e, exp(-(x * x)) / (2.0 + 0.1 * y)",
+    "for i = 0 to len(v) - 1\n        add e, v[i] * x\n    end",
+    "for i = 0 to len(v) - 1\n        add v[i], 0.1 * x * y\n    end",
+    "add v, x * 0.7",
+    "mul v, 1.25",
+    "swap v[0], e",
+    "neg e",
+    "add e, sum(v * v) * 0.1",
+    "routine r{k}\n        alloc t{k}: T = x * y\n        add t{k}, y\n    end\n"
+    "    add e, t{k} * 0.5\n    undo r{k}",
+    "call inner(e, x, v)",
+    "uncall inner(e, y, v)",
+    "if len(v) > 2\n        add e, x\n    else\n        sub e, y\n    end",
+)
+INNER = """
+func inner(e: T, x: T, v: T[n])
+    add e, x * x
+    mul e, 0.75
+    add v[1], x * 0.2
+"""
+OWN = ("x", "y", "v", "e")
+CHANGED = ("v", "e")
+
+
+def body(rng: random.Random) -> str:
+    """Some lines of a function of x, y, v and e, of which it changes the last two."""
+    chosen = rng.sample(LINES, rng.randint(2, 6))
+    return "\n".join(f"    {line}".replace("{k}", str(k)) for k, line in enumerate(chosen))
+
+
+def head(name: str, suffix: str = "") -> str:
+    pairs = [(p, "T[n]" if p == "v" else "T") for p in OWN]
+    more = [(p + suffix, t) for p, t in pairs] if suffix else []
+    return f"func {name}({', '.join(f'{p}: {t}' for p, t in (*pairs, *more))})"
+
+
+def program(seed: int, t: str, mark: str, undo: bool) -> str:
+    """A text with a function `outer` that calls a derivative, or takes one back, twice.
+
+    Of what that only reads bars are left out, at random; a tangent has them all.
+    """
+    rng = random.Random(seed)
+    lines = body(rng)
+    passed = [
+        "_" if mark != "." and p not in CHANGED and rng.random() < 0.5 else f"{p}_b" for p in OWN
+    ]
+    call = f"    {'uncall' if undo else 'call'} f{mark}(x, y, v, e; {', '.join(passed)})\n"
+    between = rng.choice(("", "    add x, 0.25 * y\n", "    mul e_b, 0.5\n"))
+    text = f"{INNER}\n{head('f')}\n{lines}\n\n{head('outer', '_b')}\n{call}{between}{call}"
+    return text.replace("T", t)
+
+
+def inputs(seed: int, t: str, scale: int) -> dict[str, Any]:
+    """Values near one, and accumulators times 2 ** scale."""
+    rng = np.random.default_rng(seed)
+
+    def draw(p: str) -> Any:
+        x = rng.normal(size=4)
+        if t == "c128":
+            x = x + 1j * rng.normal(size=4)
+        x = x.astype(TYPES[t])
+        return x if p == "v" else x[0].item()
+
+    far = TYPES[t](2.0**scale)
+    bars = {f"{p}_b": draw(p) * far for p in OWN}
+    given = {p: draw(p) for p in OWN} | bars
+    return {p: v if isinstance(v, np.ndarray) else np.asarray(v).item() for p, v in given.items()}
+
+
+@pytest.mark.parametrize("t", TYPES)
+@pytest.mark.parametrize("undo", [False, True])
+@pytest.mark.parametrize("mark", MARKS)
+@sized
+def test_right_programs_come_back(mark: str, undo: bool, t: str) -> None:
+    for seed in range(part(40)):
+        outer = rvm.assemble(program(seed, t, mark, undo)).outer
+        for k, engine in enumerate(first_and_another(ENGINES, (seed, mark, undo, t))):
+            given = inputs(seed, t, SCALES[t][(seed + k) % len(SCALES[t])])
+            machine = rvm.Machine(outer.program, "outer", engine=engine, **given)
+            machine.run()
+            machine.run_back()
+            assert machine.time == 0
+            # As two calls it is the same, but for what a machine would know.
+            (~outer)(**outer(**given, engine=engine), engine=engine)
+
+
+@pytest.mark.parametrize("undo", [False, True])
+@sized
+def test_copies_that_gradients_keep_are_back_by_construction(undo: bool) -> None:
+    for seed in range(part(200)):
+        image = image_of(rvm.assemble(program(seed, "f64", "'", False)))
+        for name in image.program:
+            code = image.code(name, undo) if name.startswith("f'") else ()
+            for pc in range(len(code)):
+                for stmt in code.stmts(pc):
+                    if isinstance(stmt, Free):
+                        assert stmt.is_known or stmt.returns, (seed, name, stmt)
+
+
+FORGOTTEN = """
+func outer(x: T, y: T, v: T[n], e: T, x_b: T, e_b: T, out: T)
+    alloc t: T
+    alloc t_b: T
+    add t, e
+    add t_b, e_b
+    call f'(x, y, v, t; x_b, _, _, t_b)
+    add out, t_b
+    sub t_b, e_b
+    sub t, e
+    free t_b
+    free t
+"""
+READS = """
+func f(x: T, y: T, v: T[n], e: T)
+    add e, x * x * y
+    for i = 0 to n - 1
+        add e, v[i] * sin(x)
+    end
+"""
+
+
+@pytest.mark.parametrize("t", TYPES)
+@sized
+def test_a_forgotten_undo_is_refused(t: str) -> None:
+    wrongs = ("    sub t, e\n", "    sub t_b, e_b\n", "    add t, e\n")
+    text = (READS + FORGOTTEN).replace("T", t)
+    for engine in first_and_another(ENGINES, t):
+        for seed in range(part(8)):
+            for scale in SCALES[t]:
+                given = inputs(seed, t, scale) | {"out": 0.0}
+                given = {p: given[p] for p in ("x", "y", "v", "e", "x_b", "e_b", "out")}
+                right = rvm.assemble(text).outer
+                right(**given, engine=engine)
+                for wrong in wrongs:
+                    assert wrong in text
+                    with pytest.raises(InvertibilityError) as caught:
+                        rvm.assemble(text.replace(wrong, "")).outer(**given, engine=engine)
+                    assert caught.value.code == "R001"
