@@ -129,6 +129,23 @@ class Estimate:
         return worst
 
     @cached_property
+    def returning(self) -> float:
+        """The part of the error that comes from running back, in parts of the gradient as `part`.
+
+        Tangents go forwards only, with what the run forwards has rounded: by what the adjoints are
+        off from them, they are wrong because values have not come back.
+        """
+        try:
+            off, lengths = self._off
+        except RvmError:
+            return np.inf
+        worst = 0.0
+        for k, error in off.items():
+            if error != 0:
+                worst = _larger(worst, error / lengths[k] if lengths[k] else np.inf)
+        return worst if worst == worst else np.inf
+
+    @cached_property
     def _off(self) -> tuple[dict[int, float], dict[int, float]]:
         """How far each adjoint is from tangents, and how long it is taken to be.
 

@@ -2,8 +2,8 @@
 
 The adjoints are computed from values that the run back makes again.  Where each number came back
 to where it began, within `rounding.RETURN` of itself, the adjoints are right as far as rounding
-goes.  Where one did not, the gradient's error is estimated (`rvm.derive.estimate`) before it is
-refused.
+goes.  Where one did not, tangents tell what that has done to the gradient, or with a tolerance its
+error is estimated (`rvm.derive.estimate`), before it is refused.
 """
 
 from __future__ import annotations
@@ -77,7 +77,13 @@ def check_returned(
         if part is None or not part <= limit:
             raise refusal(function, start, ended, options, off[0] if off else None, part)
 
-    verdict(None if tolerance == 0 else Estimate(evidence()).part)
+    if tolerance == 0:
+        verdict(None)
+        return verdict
+    estimate = Estimate(evidence())
+    if tolerance is not None or not estimate.returning <= limit:
+        # What is refused is told all of its error: a tolerance of that takes it.
+        verdict(estimate.part)
     return verdict
 
 

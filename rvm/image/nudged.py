@@ -19,7 +19,7 @@ from math import log2
 from typing import cast
 
 from rvm.expr import Apply, Const, Expr
-from rvm.image import Code, Image, Ready
+from rvm.image import Code, Image, Ready, image_of
 from rvm.isa.functions.formulas import rank
 from rvm.isa.rows import FUNCTIONS, FunctionRow, FunctionTable
 from rvm.isa.rules import elementwise
@@ -57,16 +57,18 @@ def nudged(program: Program, seed: int, steps: int = 1) -> Program:
     found = program.cache.get((nudged, seed, steps))
     if not isinstance(found, Program):
         found = program.cache[nudged, seed, steps] = replace(program)
-        found.cache[Image] = NudgedImage(found, f"{seed} {steps}")
+        found.cache[Image] = NudgedImage(found, f"{seed} {steps}", image_of(program))
     return found
 
 
 class NudgedImage(Image):
     """The code of a program with perturbed rounding."""
 
-    def __init__(self, program: Program, how: str) -> None:
+    def __init__(self, program: Program, how: str, plain: Image) -> None:
         super().__init__(program)
         self.how = how
+        # What is compiled without is compiled with: it takes as many ticks, and longer ones.
+        self.heat = plain.heat
 
     def _made(self, function: Function, undo: bool) -> Code:
         return NudgedCode(self, function, undo)

@@ -6,10 +6,10 @@ does the instruction.  So it does large matrix products, which NumPy leaves to a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import cast
 
-from rvm.expr import LENGTHS, Apply, Expr, Place, walk
+from rvm.expr import LENGTHS, Apply, Expr, Place, places, walk
 from rvm.ir import statements as scalars
 from rvm.ir.builder import Builder, Indices
 from rvm.ir.context import FRAMED, MINE, WIDTH
@@ -111,7 +111,8 @@ def assign(b: Builder, stmt: Map) -> None:
     dsts, values = stmt.dsts, stmt.values
     if len({rank_of(cast(Array, d.type)) for d in dsts}) > 1:
         raise Unprintable
-    if not all(map(_pointwise, (*values, *stmt.inverse))):
+    changed = {d.reg for d in dsts}
+    if not all(_goes_in_place(v, changed) for v in (*values, *stmt.inverse)):
         raise Unprintable
     views = [viewed(b, d) for d in dsts]
     for view in views[1:]:
@@ -328,11 +329,13 @@ def _size(b: Builder, dims: Sequence[Node], t: Scalar, checked: bool = True) -> 
     return total
 
 
-def _pointwise(value: Expr) -> bool:
-    """Whether an expression's elements depend on the same elements of its arrays only."""
+def _goes_in_place(value: Expr, changed: Collection[int]) -> bool:
+    """Whether an expression's elements depend on the same elements only of arrays that change."""
     for node in walk(value):
         if isinstance(node, Apply) and any(rank_of(cast(Array, a.type)) for a in node.args):
             elems = tuple(elem_of(cast(Array, a.type)) for a in node.args)
-            if node.fn not in LENGTHS and not implementation(node.fn, elems).is_native:
+            if node.fn in LENGTHS or implementation(node.fn, elems).is_native:
+                continue
+            if any(p.reg in changed for p in places(node)):
                 return False
     return True

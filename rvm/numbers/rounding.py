@@ -10,8 +10,8 @@ what is decided does not depend on the units that it is in.
 - A value that a call was passed, and has to leave as it is: the same, with the larger of what it
   was and what it is, and `PASSED` updates.
 - The values of a gradient: `RETURN`, in parts of where they began.  Where they are further off,
-  the estimated error of the gradient g (`rvm.derive.estimate`): `AGREEMENT` |g|, or with a
-  tolerance that times |g|.
+  what that has done to the gradient g by tangents (`rvm.derive.estimate`): `AGREEMENT` |g|; with a
+  tolerance the whole of its estimated error: that times |g|.
 
 A tolerance of 0 demands equality of bits everywhere: of ancillas, and of a gradient's values.
 """

@@ -1,0 +1,113 @@
+"""What it takes to judge a gradient: a few runs by the engine of the call, however long it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from attack.programs import smooth
+from sizes import part, sized
+
+import rvm
+from rvm.derive import estimate, gate
+from rvm.engines import ENGINES
+from rvm.image import Image, image_of
+from rvm.image.nudged import NudgedImage, nudged
+from rvm.ir.function import plan_of
+from rvm.library.handle import FunctionHandle
+from rvm.program import Program
+from rvm.run.raw import Run
+from rvm.transform.programs import gradient_program, tangent_program
+
+VECTORS = """
+func main(x: f64[k], v: f64[k], n: i64, h: f64)
+    for t = 1 to n
+        add x, h / 2 * v
+        sub v, h * x / (dot(x, x) + 0.01)
+        add x, h / 2 * v
+    end
+"""
+PENDULUM = """
+func main(x: f64[k], v: f64[k], n: i64, h: f64)
+    for t = 1 to n
+        add x[0], h * v[0]
+        sub v[0], h * sin(x[0])
+    end
+"""
+
+
+@rvm.reversible
+def leapfrog(x, v, n, h):
+    for _ in range(n):
+        x += h / 2 * v
+        v -= h * x / (x @ x + 0.01)
+        x += h / 2 * v
+
+
+LEAPS = {
+    "vectors": lambda: rvm.assemble(VECTORS).main,
+    "pendulum": lambda: rvm.assemble(PENDULUM).main,
+    "python": lambda: leapfrog.of(np.ones(2), np.zeros(2), 1, 0.1),
+}
+
+
+class Counted(Run):
+    """A run that is counted."""
+
+    ticks_of: dict[str, int]
+
+    def __init__(self, program: Program, name: str, *args: Any, **more: Any) -> None:
+        super().__init__(program, name, *args, **more)
+        kind = "nudged" if isinstance(program.cache.get(Image), NudgedImage) else "plain"
+        Counted.ticks_of[kind] = Counted.ticks_of.get(kind, 0) + self.ticks
+
+
+@pytest.mark.parametrize("engine", ["auto", *(e for e in ("native",) if not ENGINES[e].missing())])
+@pytest.mark.parametrize("leap", LEAPS)
+def test_judging_takes_a_few_runs(leap: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From rest or not; where values are not back tangents decide, and no other roundings do."""
+    for module in (estimate, gate):
+        monkeypatch.setattr(module, "Run", Counted)
+    f = LEAPS[leap]().with_options(engine=engine)
+    judged = 0
+    for n in (1_000, 3_000, 4_000, 6_000, 20_000, 60_000, 200_000):
+        for begins in (0.0, 0.3):
+            Counted.ticks_of = {}
+            at = {"x": np.array([1.0, 0.5]), "v": np.array([begins, 0.0]), "n": n, "h": 0.01}
+            found = f.grad(loss="x[0]", **at)
+            # Two runs forwards, and two with tangents, which do twice as much.
+            assert Counted.ticks_of.keys() <= {"plain"}
+            assert Counted.ticks_of.get("plain", 0) <= 6 * 7 * n + 1000
+            judged += bool(Counted.ticks_of)
+            tangent = f.jvp({"h": 1.0}, **at)[1].x[0]
+            assert abs(found.h - tangent) <= 1e-6 * abs(tangent)
+    assert judged
+
+
+def apart(program: Program) -> set[tuple[str, bool, int]]:
+    """The instructions of a program that machine code leaves to the reference engine."""
+    image = image_of(program)
+    return {
+        (name, undo, pc)
+        for name in program
+        for undo in (False, True)
+        for pc in plan_of(image.code(name, undo), True, 0).flow.apart
+    }
+
+
+@sized
+def test_perturbed_code_is_compiled_where_other_code_is() -> None:
+    functions: list[FunctionHandle] = [make() for make in LEAPS.values()]
+    functions += [rvm.assemble(smooth.program(seed)).main for seed in range(part(20))]
+    for f in functions:
+        program = f.program
+        for made in (gradient_program(program, f.name), tangent_program(program, f.name)):
+            assert apart(nudged(made, 1, 4)) <= apart(made)
+
+
+def test_perturbed_code_is_as_warm_as_other_code() -> None:
+    program = rvm.assemble(VECTORS).program
+    other = nudged(program, 2)
+    image_of(program).heat["main"] += 1_000
+    assert image_of(other).heat["main"] == 1_000
