@@ -6,14 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from rvm.isa.rows import COSTS
-from rvm.numbers import system
-from rvm.types import Scalar
 from rvm_pure.cost import Cost, figure, kappa, nesting, work
-from rvm_pure.types import Product, Type, array_of, dims, elem_type, is_active
-from rvm_pure.zeros import zeros
+from rvm_pure.types import is_active
+from rvm_pure.zeros import filled, zeros
 
 if TYPE_CHECKING:
     from rvm_pure.functions import PureFunction
@@ -21,7 +17,8 @@ if TYPE_CHECKING:
 
 def counted(f: PureFunction, sizes: Mapping[str, int]) -> Cost:
     """What the machine counts when it adds the value of a function, of arguments all one half."""
-    given = f.given([example(p.type, sizes) for p in f.definition.params], {})
+    params = f.definition.params
+    given = {p.name: filled(p.type, sizes, lambda t: 0.5 if is_active(t) else 1) for p in params}
     assert f.definition.body.type is not None
     handle = f.program[f.name]
     out = zeros(f.definition.body.type, sizes)
@@ -35,21 +32,6 @@ def counted(f: PureFunction, sizes: Mapping[str, int]) -> Cost:
                 for kind, k in cost.work.items():
                     found[kind.cls] += times * k
     return Cost(*(found[c] for c in COSTS))
-
-
-def example(t: Type, sizes: Mapping[str, int]) -> object:
-    """A value of a type: numbers of one half, whole numbers of 1."""
-    if isinstance(t, Product):
-        return tuple(example(item, sizes) for item in t.items)
-    shape = tuple(
-        0 if n is None else max(0, (sizes[n.name] if n.name else 0) + n.more) for n in dims(t)
-    )
-    elem = elem_type(t)
-    if isinstance(elem, Product):
-        return tuple(example(array_of(item, dims(t)), sizes) for item in elem.items)
-    assert isinstance(elem, Scalar)
-    one = 0.5 if is_active(elem) else 1
-    return np.full(shape, one, system(elem).dtype) if shape else one
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from rvm_pure.terms import (
     names_in,
     put,
     rebuild,
+    repeated,
 )
 from rvm_pure.types import Arr, Type
 from rvm_pure.typing import Typer
@@ -299,18 +300,6 @@ def _only(e: Term, kept: list[int]) -> Term | None:
             one = len(kept) == 1
             return Loop(q[0] if one else q, start[0] if one else Tup(start), var, n, rest, down)
     return None
-
-
-def repeated(e: Term, name: str) -> bool:
-    """Whether a variable is used in what may run more than once."""
-    match e:
-        case Each(fn) | Fold(_, fn):
-            if name in free(fn):
-                return True
-        case Loop(body=b):
-            if name in free(b):
-                return True
-    return any(repeated(x, name) for x in children(e))
 
 
 def _only_parts(e: Term, name: str) -> bool:

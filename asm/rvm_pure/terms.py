@@ -282,6 +282,23 @@ def walk(e: Term) -> Iterator[Term]:
         stack.extend(reversed(children(top)))
 
 
+def again(e: Term) -> tuple[Term, ...]:
+    """The terms directly inside that may run more than once."""
+    match e:
+        case Each(fn) | Fold(_, fn):
+            return (fn,)
+        case Loop(body=b):
+            return (b,)
+    return ()
+
+
+def repeated(e: Term, name: str, runs: Callable[[Term], tuple[Term, ...]] = again) -> bool:
+    """Whether a variable is used in what may run more than once, as `runs` says."""
+    return any(name in free(x) for x in runs(e)) or any(
+        repeated(x, name, runs) for x in children(e)
+    )
+
+
 def binders(e: Term) -> Iterator[str]:
     """Every name that is bound somewhere inside."""
     for x in walk(e):

@@ -1,28 +1,39 @@
-"""Values of zeros, as callers give them for results."""
+"""Values of zeros, as callers give them for results, and of other numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from rvm.numbers import system
+from rvm.types import Scalar
 from rvm_pure.types import Arr, Product, Type
 
 
-def zeros(t: Type, lengths: Mapping[str, int], shape: tuple[int, ...] = ()) -> Any:
+def zeros(t: Type, lengths: Mapping[str, int]) -> Any:
     """Zeros of a type; None where a length is not known."""
+    return filled(t, lengths, lambda elem: 0)
+
+
+def filled(
+    t: Type,
+    lengths: Mapping[str, int],
+    number: Callable[[Scalar], float],
+    shape: tuple[int, ...] = (),
+) -> Any:
+    """A value of a type with one number for each number type; None where a length is not known."""
     if isinstance(t, Arr):
         n = t.length
         if n is None or (n.name and n.name not in lengths):
             return None
         k = (lengths[n.name] if n.name else 0) + n.more
-        return zeros(t.elem, lengths, (*shape, max(0, k)))
+        return filled(t.elem, lengths, number, (*shape, max(0, k)))
     if isinstance(t, Product):
-        parts = [zeros(item, lengths, shape) for item in t.items]
+        parts = [filled(item, lengths, number, shape) for item in t.items]
         if any(p is None for p in parts):
             return None
         return {f"p{k + 1}": p for k, p in enumerate(parts)}
-    made = np.zeros(shape, system(t).dtype)
+    made = np.full(shape, number(t), system(t).dtype)
     return made if shape else made.item()

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pure.values import evaluate
 from rvm_asm.program import Declarations
 from rvm_pure import functions
 from rvm_pure.assembler import read
-from rvm_pure.values import evaluate
 from rvm_pure.zeros import zeros
 
 import rvm

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import rvm_pure
 from pure.terms import Writer
+from pure.values import evaluate
 from rvm_asm import assemble as assemble_text
 from rvm_asm.program import Declarations
 from rvm_pure.assembler import read
 from rvm_pure.printer import definitions
-from rvm_pure.values import evaluate
 from sizes import some
 
 import rvm

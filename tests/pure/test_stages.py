@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from pure.oracle import apart
 from pure.oracle import gradient as complex_step
+from pure.values import evaluate
 from rvm_pure import PureFunction, functions
 from rvm_pure.stages import LINES
-from rvm_pure.values import evaluate
 from tools.running import rvm as command
 
 from rvm.faults import AssemblyError, MachineError, UsageError

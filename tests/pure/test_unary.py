@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from pure.terms import Writer
+from pure.values import evaluate
 from rvm_pure import functions
 from rvm_pure.gradient import simple
 from rvm_pure.unary import rebuilt
 from rvm_pure.unary_text import read_unary, text
-from rvm_pure.values import evaluate
 
 from rvm.faults import AssemblyError
 

@@ -10,13 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-
-from rvm.expr import LENGTHS
-from rvm.faults import InputError, MachineError
-from rvm.isa import FUNCTIONS
-from rvm.isa.implementation import array_value, value
-from rvm.numbers import system
-from rvm.types import Scalar
 from rvm_pure.formulas import formula_of
 from rvm_pure.terms import (
     Each,
@@ -36,6 +29,13 @@ from rvm_pure.terms import (
     Var,
 )
 from rvm_pure.types import Arr, Product, Type, dims, elem_type, leaves
+
+from rvm.expr import LENGTHS
+from rvm.faults import InputError, MachineError
+from rvm.isa import FUNCTIONS
+from rvm.isa.implementation import array_value, value
+from rvm.numbers import system
+from rvm.types import Scalar
 
 Env = Mapping[str, Any]
 
