@@ -97,20 +97,39 @@ def test_a_view_is_changed_in_place_like_a_plain_array(engine: str, view: View) 
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_gradients_and_lanes_take_views(view: View) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+@sample
+def test_derivatives_and_lanes_take_views(engine: str, view: View) -> None:
+    """Of arrays that are read only, and of those that change."""
     f = rvm.assemble(
         """
-        func g(x: f64[n], y: f64)
+        func g(x: f64[n], m: f64[k, n], y: f64, z: f64[k])
             for i = 0 to n - 1
                 add y, x[i] * x[i] * x[n - 1 - i]
             end
+            add z, m @ x
+            add y, sum(z * z)
         """
-    ).g
+    ).g.with_options(engine=engine)
+
+    def given() -> dict[str, Any]:
+        numbered = numbers()
+        return {"x": numbered["x"][0].copy(), "m": numbered["x"], "y": 0.0, "z": numbered["y"]}
+
+    seeds = {"y": 1.5, "z": np.arange(3.0)}
+    want = [f.grad(given(), loss="y"), f.vjp(seeds, given()), f.jvp(seeds, given())[1]]
+    seed = {"y": 1.5, "z": view(np.arange(3.0))}
+    for _ in range(2):
+        found = [
+            f.grad(seen(given(), view), loss="y"),
+            f.vjp(seed, seen(given(), view)),
+            f.jvp(seed, seen(given(), view))[1],
+        ]
+        assert all(same(dict(a), dict(b)) for a, b in zip(found, want, strict=True))
     x = numbers()["x"]
-    want = f.grad(x=x[0].copy(), y=0.0, loss="y").x
-    assert np.array_equal(f.grad(x=view(x[0]), y=0.0, loss="y").x, want)
-    rows = f.map(x=view(x), y=0.0)
-    assert np.array_equal(rows.y, [f(x=row.copy(), y=0.0).y for row in x])
+    rows = f.map(x=view(x), m=np.ones((1, 4)), y=0.0, z=np.zeros(1))
+    each = [f(x=row.copy(), m=np.ones((1, 4)), y=0.0, z=np.zeros(1)).y for row in x]
+    assert np.array_equal(rows.y, each)
 
 
 def test_what_surrounds_a_view_stays() -> None:

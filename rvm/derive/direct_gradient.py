@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rvm.derive.estimate import Evidence
 from rvm.derive.gate import check_returned, later
@@ -21,6 +22,7 @@ from rvm.derive.gradients import (
     seed_place,
     zero_dual,
 )
+from rvm.derive.places import wanted
 from rvm.derive.target import Target
 from rvm.expr import Place
 from rvm.faults import RvmError
@@ -28,16 +30,18 @@ from rvm.host.once import making
 from rvm.host.signals import interrupted, is_ctrl_c
 from rvm.image import Code, image_of
 from rvm.isa import place as typed_place
+from rvm.numbers import system
 from rvm.program import Function, Program
 from rvm.run.binding import bind
 from rvm.run.direct import is_direct
+from rvm.run.intake import ODD, Intake, address_of, takes
 from rvm.run.machine import Machine
 from rvm.run.results import Info, Result, Rounding
-from rvm.state import Options, byte_size
+from rvm.state import SCALAR_BYTES, Options, byte_size
 from rvm.transform.duals import bar_slots, bar_type
 from rvm.transform.programs import gradient_program
 from rvm.transform.valued import valued
-from rvm.types import C128, F32, F64, Stack, elem_of
+from rvm.types import C128, F32, F64, Array, Scalar, Stack, elem_of
 
 if TYPE_CHECKING:
     from rvm.derive.places import Named
@@ -62,17 +66,14 @@ class ThereAndBack:
         from rvm.engines.native.roots import Derived
 
         self.program, self.name = program, name = target.program, target.name
-        self.function = target.function
+        self.function = function = target.function
         self.inout = image_of(program).inout[name]
-        self.slots = bar_slots(self.function)
-        self.reals = {k for k in self.slots if self.function.registers[k].type is F64}
-        self.floats = [
-            k for k in sorted(self.inout) if self.function.registers[k].type in (F64, F32)
-        ]
-        places = [typed_place(k, self.function.registers[k].type) for k in self.floats]
+        self.slots = bar_slots(function)
+        self.floats = [k for k in sorted(self.inout) if function.registers[k].type in (F64, F32)]
+        places = [typed_place(k, function.registers[k].type) for k in self.floats]
         places += [] if loss is None else [loss]
         self.given = len(places)
-        self.names = _names(self.function, self.slots)
+        self.names = _names(function, self.slots)
 
         def make() -> Code:
             made = valued(gradient_program(program, name), places)
@@ -80,6 +81,16 @@ class ThereAndBack:
 
         what = ("gradient", name, repr(loss))
         self.launch = Launch(Derived(program, what, make), target.options.checks)
+        layout = self.launch.layout
+        self.intake = Intake(function, layout, self.inout) if takes(function) else None
+        types = [layout.types[slot] for slot in self.slots.values()]
+        self.bars = [
+            (k, layout.places[slot], system(elem_of(t)), isinstance(t, Array))
+            for (k, slot), t in zip(self.slots.items(), types, strict=True)
+            if isinstance(t, (Scalar, Array))
+        ]
+        """The parameters that have adjoints, where these are in slots, of which numbers they are,
+        and whether they are arrays."""
 
     def run(
         self,
@@ -92,29 +103,46 @@ class ThereAndBack:
 
         An IndexError of `seed` means that, too.
         """
-        start = bind(self.function, inputs, self.inout)[: self.function.n_args]
-        regs = [v.copy() if k in self.inout and _is_array(v) else v for k, v in enumerate(start)]
-        bars = {
-            k: 0.0 if k in self.reals else zero_dual(self.function, k, regs[k]) for k in self.slots
+        function, launch = self.function, self.launch
+        start, flat, held = self._taken(inputs)
+        bars: Bars = {
+            k: np.zeros(start[k].shape, sys.dtype) if many else sys.zero
+            for k, _, sys, many in self.bars
         }
         try:
             seed(bars)
         except IndexError:
             return None
+        regs = start.copy()
+        for k in self.inout:
+            v = start[k]
+            if isinstance(v, np.ndarray):
+                regs[k] = changing = v.copy()
+                _enter(flat, launch.layout.places[k], changing)
+        for k, at, _, many in self.bars:
+            bar = bars[k]
+            if many:
+                _enter(flat, at, bar)
+                held += bar.nbytes
+            elif type(bar) is complex:
+                flat[at], flat[at + 1] = bar.real, bar.imag
+                held += 2 * SCALAR_BYTES
+            else:
+                flat[at] = bar
+                held += SCALAR_BYTES
         regs += [*bars.values(), *[0.0] * self.given]
         try:
-            held = sum(map(byte_size, regs))
-            flight = self.launch.run_registers(regs, held, later(options))
+            flight = launch.run(flat, held + SCALAR_BYTES * self.given, options)
         except KeyboardInterrupt as error:
             if is_ctrl_c(error):
                 raise interrupted("the inputs are as they were before the call") from None
             raise
         rounding: Rounding = flight
         if flight.done:
-            self.launch.results(flight, regs)
+            launch.results(flight, regs)
         else:
-            program: Program = self.launch.code.image.program
-            machine = Machine.entered(program, self.launch.code.name, regs, later(options), False)
+            program: Program = launch.code.image.program
+            machine = Machine.entered(program, launch.code.name, regs, later(options), False)
             flight.land(machine.state)
             try:
                 state = machine.run().state
@@ -122,26 +150,47 @@ class ThereAndBack:
             except RvmError:
                 return None
 
-        first = len(start)
-        bars_found = regs[first : first + len(self.slots)]
-
         def evidence() -> Evidence:
-            found = dict(zip(self.slots, bars_found, strict=True))
-            seeds = {k: zero_dual(self.function, k, start[k]) for k in self.slots}
+            found = {k: regs[slot] for k, slot in self.slots.items()}
+            seeds = {k: zero_dual(function, k, start[k]) for k in self.slots}
             seed(seeds)
             return Evidence(self.program, self.name, False, options, start, seeds, found)
 
         at = len(regs) - self.given
         finals = dict(zip(self.floats, regs[at:], strict=False))
-        check_returned(self.function, start, regs, options, evidence, finals, rounding.drift)
+        check_returned(function, start, regs, options, evidence, finals, rounding.drift)
 
         def info() -> Info:
             return Info.of(rounding, judge=Judge(evidence, wrt))
 
-        if wrt is None and self.names is not None:
-            return regs, Result({name: regs[slot] for name, slot in self.names.items()}, info)
+        if self.names is not None:
+            wanted_names = self.names if wrt is None else wanted(function, self.names, wrt)
+            by_name = self.names.items()
+            return regs, Result({n: regs[k] for n, k in by_name if n in wanted_names}, info)
         duals = {k: regs[slot] for k, slot in self.slots.items()}
-        return regs, named_duals(self.function, duals, info, wrt)
+        return regs, named_duals(function, duals, info, wrt)
+
+    def _taken(self, inputs: Mapping[str, Any]) -> tuple[list[Any], list[Any], int]:
+        """The inputs' raw values by register, what slots are packed from, and how many bytes count.
+
+        Arrays are the caller's own, or copies without gaps.
+        """
+        if self.intake is not None:
+            try:
+                taken = self.intake.take(inputs)
+            except ODD:
+                pass
+            else:
+                return self.intake.raw(taken), taken.flat, taken.live
+        start = bind(self.function, inputs, self.inout)[: self.function.n_args]
+        start = [np.ascontiguousarray(v) if isinstance(v, np.ndarray) else v for v in start]
+        return start, self.launch.layout.flat(start), sum(map(byte_size, start))
+
+
+def _enter(flat: list[Any], at: int, v: NDArray[Any]) -> None:
+    """Put an array that one owns in slots."""
+    flat[at] = address_of(v, v.nbytes)
+    flat[at + 2 : at + 2 + 2 * v.ndim] = v.shape + v.strides
 
 
 def _names(function: Function, slots: Mapping[int, int]) -> dict[str, int] | None:
@@ -222,7 +271,3 @@ def _of_loss(target: Target, loss: str) -> DirectGradient | None:
     if place.type not in (F64, F32):
         return None
     return DirectGradient(ThereAndBack(target, place), named)
-
-
-def _is_array(v: Any) -> bool:
-    return isinstance(v, np.ndarray)

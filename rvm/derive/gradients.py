@@ -418,6 +418,17 @@ def add_seeds(
                 if field in value:
                     add(f"{name}.{field}", inner, value[field])
             return
+        plain = held.get(layout)
+        if type(plain) is type(value) is float:
+            held[layout] = plain + value
+            return
+        if (
+            type(plain) is type(value) is np.ndarray
+            and plain.dtype == value.dtype
+            and plain.shape == value.shape
+        ):
+            plain += value
+            return
         register = function.registers[layout]
         t = register.type
         if layout not in held:

@@ -324,6 +324,8 @@ class FunctionHandle:
 
     def target_of(self, given: Inputs | None, inputs: Inputs) -> tuple[Target, dict[str, Any]]:
         """What is differentiated, and the inputs; those in a mapping are never options."""
+        if given is not None and not inputs and type(given) is dict:
+            return self.target, given.copy()
         options, values = self._split((), inputs)
         if given is not None and not isinstance(given, Mapping):
             raise UsageError(

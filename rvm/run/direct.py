@@ -1,33 +1,27 @@
 """Calls that go straight to machine code: for short functions, where binding would cost most.
 
-A direct call checks what binding checks, by cheaper questions; whenever an answer is not the
-ordinary one the call is made the ordinary way, which finds the words for what is wrong.
+Arguments are taken in by `rvm.run.intake`; where one is odd the call is made the ordinary way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from ctypes import addressof, c_char
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from rvm.engines import ENGINES
 from rvm.engines.auto import choice_of, is_warm
-from rvm.expr import Apply, Const, Place
 from rvm.host.signals import Listening, interrupted, is_ctrl_c
 from rvm.image import Code, image_of
-from rvm.numbers import system
-from rvm.program import Function, Program
-from rvm.run.binding import Saved, before, check_lengths
+from rvm.program import Program
+from rvm.run.binding import Saved, before
+from rvm.run.intake import ODD, Intake, takes
 from rvm.run.kept import Kept, seal
 from rvm.run.machine import Machine
 from rvm.run.results import Info, Result, Told
 from rvm.run.transaction import AS_BEFORE, transact
-from rvm.state import SCALAR_BYTES, Options
+from rvm.state import Options
 from rvm.transform.programs import differentiated
-from rvm.types import Array, Scalar
 
 if TYPE_CHECKING:
     from rvm.engines.native.flight import Flight, Launch
@@ -44,60 +38,32 @@ class Direct:
         from rvm.engines.native.flight import Launch
         from rvm.engines.native.gaps import lent
 
-        function = code.function
         self.program = program
         self.code = code
         self.logging = logging
         self.lent = lent
         self.launch = Launch(code, checks, logging)
-        layout = self.launch.layout
-        registers = function.registers
-        self.names = tuple(p.name for p in function.params)
-        self.scalars = [
-            (name, layout.places[k], _quick(t), system(t), t.parts)
-            for k, name in enumerate(self.names)
-            if isinstance(t := registers[k].type, Scalar)
-        ]
-        self.bytes = sum(SCALAR_BYTES * parts for *_, parts in self.scalars)
         changed = code.image.inout[code.name]
-        self.arrays = [
-            (name, k, layout.places[k], system(t.elem).dtype, t.rank, k in changed)
-            for k, name in enumerate(self.names)
-            if isinstance(t := registers[k].type, Array)
-        ]
-        self.lengths = _lengths(function)
-        self.blank = [0] * layout.count
+        self.intake = Intake(code.function, self.launch.layout, changed)
+        self.names = self.intake.names
+        self.changing = [k for _, k, *_, changes in self.intake.arrays if changes]
 
     def call(
         self, values: Mapping[str, Any], options: Options, kept: Kept | None = None
     ) -> Result | None:
         """The results, if need be by a log; None where it does not apply."""
-        if len(values) != len(self.names):
-            return None
-        flat: list[Any] = self.blank.copy()
-        live = self.bytes
-        arrays: dict[int, Any] = {}
-        changing: list[Any] = []
         try:
-            for name, at, quick, sys, parts in self.scalars:
-                v = values[name]
-                if type(v) is not quick:
-                    v = sys.from_python(v)
-                if parts > 1:
-                    flat[at], flat[at + 1] = v.real, v.imag
-                else:
-                    flat[at] = v
-            if self.arrays:
-                live += self._take_arrays(values, flat, arrays, changing)
-        except (KeyError, TypeError, ValueError, OverflowError):
+            taken = self.intake.take(values)
+        except ODD:
             return None
+        flat, arrays, live = taken.flat, taken.arrays, taken.live
         gaps: Gaps | None = None
         if self.logging:
             if kept is not None and not self._is_of(kept, flat, arrays):
                 return None
             gaps = self.lent(None if kept is None else kept.log)
             live += gaps.log.bytes
-        saved = [(v, before(v)) for v in changing]
+        saved = [(v := arrays[k], before(v)) for k in self.changing]
         back = True
         # Twice, as another Ctrl-C may come while the first is seen to.
         try:
@@ -183,93 +149,15 @@ class Direct:
         self.launch.layout.unpack(slots, self.launch.parameters, regs, {})
         return regs
 
-    # ------------------------------------------------------------ in and out
-
-    def _take_arrays(
-        self,
-        values: Mapping[str, Any],
-        flat: list[Any],
-        arrays: dict[int, Any],
-        changing: list[Any],
-    ) -> int:
-        """Enter arrays, and note those that change; their bytes.  TypeError if one is odd."""
-        spans: list[tuple[int, int]] = []
-        total = 0
-        for name, k, at, dtype, rank, changed in self.arrays:
-            v = values[name]
-            if type(v) is not np.ndarray or v.dtype is not dtype or v.ndim != rank:
-                raise TypeError
-            flags, size = v.flags, v.nbytes
-            if not flags.c_contiguous or (changed and not flags.writeable):
-                raise TypeError
-            start = flat[at] = _address(v, size)
-            flat[at + 2 : at + 2 + 2 * rank] = v.shape + v.strides
-            spans.append((start, start + size))
-            total += size
-            arrays[k] = v
-            if changed:
-                changing.append(v)
-        if self.lengths is None:
-            check_lengths(self.code.function, [arrays.get(k) for k in range(len(self.names))])
-        else:
-            for k, axis, other, length in self.lengths:
-                want = length if other is None else arrays[other].shape[length]
-                if arrays[k].shape[axis] != want:
-                    raise TypeError
-        spans.sort()
-        behind = 0
-        for start, end in spans:
-            if start < behind:
-                raise TypeError
-            behind = end
-        return total
-
     def _result(self, flight: Flight, arrays: Mapping[int, Any], told: Told) -> Result:
         raw = self.launch.layout.struct.unpack(flight.slots)
         out: dict[str, Any] = dict.fromkeys(self.names)
-        for name, at, quick, sys, parts in self.scalars:
-            v = complex(raw[at], raw[at + 1]) if parts > 1 else raw[at]
+        for name, at, quick, sys, pair in self.intake.scalars:
+            v = complex(raw[at], raw[at + 1]) if pair else raw[at]
             out[name] = v if quick is not None else sys.to_python(v)
         for k, v in arrays.items():
             out[self.names[k]] = v
         return Result(out, told)
-
-
-def _quick(t: Scalar) -> type | None:
-    """The Python type whose values are raw values as they are; None if none is."""
-    if t.name == "f64":
-        return float
-    return complex if t.is_complex else None
-
-
-Length = tuple[int, int, int | None, int]
-"""A register, an axis, and the register and axis whose length it has; or None and the length."""
-
-
-def _lengths(function: Function) -> list[Length] | None:
-    """The lengths that parameters must have; None if they have to be evaluated."""
-    found: list[Length] = []
-    for k, register in enumerate(function.registers[: function.n_args]):
-        for axis, dim in enumerate(register.dims):
-            match dim:
-                case None:
-                    pass
-                case Const(int(length)):
-                    found.append((k, axis, None, length))
-                case Apply("dim", (Place(other, ()), Const(int(other_axis)))):
-                    found.append((k, axis, other, other_axis))
-                case _:
-                    return None
-    return found
-
-
-def _address(v: np.ndarray, size: int) -> int:
-    """Where the elements of an array begin."""
-    if size and v.flags.writeable:
-        # A third of the time that asking the array takes.
-        return addressof(c_char.from_buffer(cast("Any", v)))
-    start: int = v.__array_interface__["data"][0]
-    return start
 
 
 def is_direct(code: Code, options: Options) -> bool:
@@ -311,11 +199,7 @@ def direct_of(
     found = code.compiled.get(key)
     if found is None:
         # What a gradient's values have come back to is judged after the run.
-        able = (undo or differentiated(program, name) is None) and all(
-            isinstance(p.layout, int)
-            and isinstance(code.function.registers[p.layout].type, (Scalar, Array))
-            for p in code.function.params
-        )
+        able = (undo or differentiated(program, name) is None) and takes(code.function)
         found = code.compiled[key] = (
             Direct(program, code, options.checks, logging) if able else False
         )

@@ -19,7 +19,7 @@ from rvm.ir import context
 from rvm.ir.kind import Kind
 from rvm.ir.reading import live_at
 from rvm.state import Frame, Options, State
-from rvm.types import Array
+from rvm.types import Array, Scalar, Stack
 
 CONTEXT = struct.Struct("<qqqqqqdQQdQ")
 HEADER = struct.Struct("<Qqq")
@@ -152,12 +152,12 @@ class Launch:
     def __init__(self, origin: Code | Derived, checks: bool, logging: int = 0) -> None:
         kind = Kind(0, frozenset(), checks, logging)
         self.root = Root(origin, kind) if isinstance(origin, Derived) else root_of(origin, kind)
-        self.layout = Layout(self.root.sketch.types, self.root.sketch.n_args)
+        self.layout = layout = Layout(self.root.sketch.types, self.root.sketch.n_args)
         # Who has waited for the compiler may wait as long once more before Ctrl-C is asked for,
         # rather than for code that goes on in the middle.
         self.patience = max(1.0, self.root.compiling / SOON)
         """How often the foreseen ticks a run is given: more after one that was short of them."""
-        sketch, layout = self.root.sketch, self.layout
+        sketch = self.root.sketch
         self.arrays = [
             (k, slice(at + 2, at + 2 + t.rank))
             for k, (t, at) in enumerate(zip(layout.types, layout.places, strict=True))
@@ -166,8 +166,15 @@ class Launch:
         """The parameters whose sizes ticks depend on, and where their shapes are in slots."""
         self.ticks = self._within({})
         """How many ticks a run is given where they depend on none."""
-        self.parameters = range(self.layout.n_args)
-        self.locals: list[None] = [None] * (len(self.layout.types) - self.layout.n_args)
+        self.parameters = range(layout.n_args)
+        types = layout.types[: layout.n_args]
+        self.scalars = [
+            (k, layout.places[k], t.parts > 1)
+            for k, t in enumerate(types)
+            if isinstance(t, Scalar)
+        ]
+        """The parameters that a run leaves in slots, and where."""
+        self.stacks = any(isinstance(t, Stack) for t in types)
 
     @property
     def code(self) -> Code:
@@ -178,23 +185,12 @@ class Launch:
         self, values: list[Any], live: int, options: Options, gaps: Gaps | None = None
     ) -> Flight:
         """A run, on what the slots are packed from."""
-        return self._fly(bytearray(self.layout.struct.pack(*values)), live, options, gaps)
-
-    def run_registers(
-        self, regs: Sequence[Any], live: int, options: Options, gaps: Gaps | None = None
-    ) -> Flight:
-        """A run on the parameters' raw values."""
-        return self._fly(self.layout.packed([*regs, *self.locals]), live, options, gaps)
-
-    def results(self, flight: Flight, regs: list[Any]) -> None:
-        """Take the parameters of a run that is done into `regs`, which keep the objects they hold.
-
-        There is room in `regs` for parameters only.
-        """
-        self.layout.unpack(flight.slots, self.parameters, regs, {})
-
-    def _fly(self, slots: bytearray, live: int, options: Options, gaps: Gaps | None) -> Flight:
-        flight = Flight(self.root, self.layout, slots, self._foreseen(slots))
+        flight = Flight(
+            self.root,
+            self.layout,
+            bytearray(self.layout.struct.pack(*values)),
+            self._foreseen(values) if self.arrays else self.ticks,
+        )
         began = perf_counter()
         flight.go(live, options, gaps=gaps)
         if flight.how == context.SPENT and perf_counter() - began < SOON:
@@ -202,11 +198,26 @@ class Launch:
             self.ticks = self._within({})
         return flight
 
-    def _foreseen(self, slots: bytearray) -> int:
+    def run_registers(
+        self, regs: Sequence[Any], live: int, options: Options, gaps: Gaps | None = None
+    ) -> Flight:
+        """A run on the parameters' raw values."""
+        return self.run(self.layout.flat(regs), live, options, gaps)
+
+    def results(self, flight: Flight, regs: list[Any]) -> None:
+        """Take the parameters of a run that is done into `regs`, which keep the objects they hold.
+
+        There is room in `regs` for parameters only.
+        """
+        if self.stacks:
+            self.layout.unpack(flight.slots, self.parameters, regs, {})
+            return
+        values = self.layout.struct.unpack(flight.slots)
+        for k, at, pair in self.scalars:
+            regs[k] = complex(values[at], values[at + 1]) if pair else values[at]
+
+    def _foreseen(self, values: Sequence[Any]) -> int:
         """How many ticks a run is given, by the sizes of its arrays."""
-        if not self.arrays:
-            return self.ticks
-        values = self.layout.struct.unpack(slots)
         return self._within({k: math.prod(values[shape]) for k, shape in self.arrays})
 
     def _within(self, sizes: Mapping[int, int]) -> int:

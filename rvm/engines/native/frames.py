@@ -61,8 +61,12 @@ class Layout:
 
     def packed(self, regs: Sequence[Any]) -> bytearray:
         """The registers' slots; stacks are moved to memory of their own."""
+        return bytearray(self.struct.pack(*self.flat(regs)))
+
+    def flat(self, regs: Sequence[Any]) -> list[Any]:
+        """What the slots are packed from; registers that are not given hold nothing."""
         values: list[Any] = []
-        for t, v in zip(self.types, regs, strict=True):
+        for t, v in zip(self.types, regs, strict=False):
             if isinstance(t, Scalar):
                 if t.parts > 1:
                     values += (0.0, 0.0) if v is None else (v.real, v.imag)
@@ -76,7 +80,8 @@ class Layout:
                     values += (address, 0, *v.shape, *v.strides)
             else:
                 values.append(0 if v is None else moved_in(v, elem_of(t)))
-        return bytearray(self.struct.pack(*values))
+        values += [0] * (self.count - len(values))
+        return values
 
     def scattered(self, regs: Sequence[Any]) -> frozenset[int]:
         """The parameters that are arrays with gaps or out of C order."""

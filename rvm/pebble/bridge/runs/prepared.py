@@ -102,7 +102,7 @@ class Prepared:
     def _measure(self, launch: Launch, regs: list[Any]) -> None:
         """Find what is the same in all calls."""
         layout = launch.layout
-        self._slots = list(layout.struct.unpack(layout.packed(regs + launch.locals)))
+        self._slots = layout.flat(regs)
         self._live = sum(map(byte_size, regs))
         for k, r in enumerate(self.function.registers[: self.function.n_args]):
             if isinstance(r.type, Scalar):
