@@ -14,12 +14,19 @@ from numpy.typing import NDArray
 
 from rvm.derive.estimate import copied
 from rvm.derive.gate import gradient_check, later
-from rvm.derive.gradients import Pullback, add_seeds, bar_layout, raw_inputs, zero_dual
+from rvm.derive.gradients import (
+    Pullback,
+    add_seeds,
+    bar_layout,
+    by_field,
+    raw_inputs,
+    zero_dual,
+)
 from rvm.derive.places import wanted
 from rvm.derive.sweep import Sweep, real_shape, units
 from rvm.derive.target import Target
 from rvm.faults import RvmError
-from rvm.program import Function, Layout, Program, Record, slots_of
+from rvm.program import Function, Layout, Program, slots_of
 from rvm.run.binding import outside, result
 from rvm.run.raw import Run
 from rvm.run.results import Info, Result, values_of
@@ -212,17 +219,10 @@ def by_names(
 ) -> Result:
     """Blocks of a matrix by parameters, those of records by their fields."""
 
-    def row(layout: Layout) -> Result:
-        if isinstance(layout, Record):
-            return Result({name: row(inner) for name, inner in layout.fields})
-        return Result({name: block(layout, inner) for name, inner in columns.items()})
+    def row(k: int) -> Result:
+        return Result({n: by_field(inner, lambda j: blocks[k, j]) for n, inner in columns.items()})
 
-    def block(k: int, layout: Layout) -> Any:
-        if isinstance(layout, Record):
-            return Result({name: block(k, inner) for name, inner in layout.fields})
-        return blocks[k, layout]
-
-    return Result({name: row(layout) for name, layout in rows.items()}, info)
+    return Result({name: by_field(layout, row) for name, layout in rows.items()}, info)
 
 
 def _size(shape: Shape) -> int:

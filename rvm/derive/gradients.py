@@ -144,7 +144,8 @@ class Pullback:
     @door
     def seed_all(self, seeds: Mapping[str, Any]) -> None:
         """Add adjoints given by parameter (records as mappings, stacks as lists)."""
-        self._enter(lambda bars: add_seeds(self.function, bars, seeds))
+        function = self.function  # What is entered must not hold this.
+        self._enter(lambda bars: add_seeds(function, bars, seeds))
 
     def _enter(self, seed: Callable[[dict[int, Any]], None]) -> None:
         seed(self.bars)
@@ -267,12 +268,10 @@ def named_duals(
 ) -> Result:
     """Duals by parameter register as a result by parameter, all or those in `wrt`."""
 
-    def shown(layout: Layout) -> Any:
-        if isinstance(layout, Record):
-            return Result({field: shown(inner) for field, inner in layout.fields})
-        t = bar_type(function.registers[layout].type)
+    def shown(slot: int) -> Any:
+        t = bar_type(function.registers[slot].type)
         assert t is not None
-        return from_register(replace(function.registers[layout], type=t), duals[layout])
+        return from_register(replace(function.registers[slot], type=t), duals[slot])
 
     return by_parameter(function, duals, shown, info, wrt)
 
@@ -280,7 +279,7 @@ def named_duals(
 def by_parameter(
     function: Function,
     duals: Collection[int],
-    shown: Callable[[Layout], Any],
+    shown: Callable[[int], Any],
     info: Told | None = None,
     wrt: Collection[str] | None = None,
 ) -> Result:
@@ -290,9 +289,16 @@ def by_parameter(
     for p in function.params:
         layout = bar_layout(p.layout, slots)
         if layout is not None:
-            found[p.name] = shown(layout)
+            found[p.name] = by_field(layout, shown)
     names = wanted(function, found, wrt)
     return Result({name: found[name] for name in found if name in names}, info)
+
+
+def by_field(layout: Layout, shown: Callable[[int], Any]) -> Any:
+    """What is shown of a register, of a record by field."""
+    if isinstance(layout, Record):
+        return Result({field: by_field(inner, shown) for field, inner in layout.fields})
+    return shown(layout)
 
 
 def check_same(known: Evidence) -> None:
@@ -348,10 +354,8 @@ def named_errors(
 ) -> Result:
     """Errors by parameter register as a result by parameter, all or those in `wrt`."""
 
-    def shown(layout: Layout) -> Any:
-        if isinstance(layout, Record):
-            return Result({field: shown(inner) for field, inner in layout.fields})
-        held, register = errors[layout], function.registers[layout]
+    def shown(slot: int) -> Any:
+        held, register = errors[slot], function.registers[slot]
         if isinstance(register.type, Stack):
             return rows_of(register.shape, held)
         return held if isinstance(register.type, Array) else held.tolist()
@@ -404,61 +408,6 @@ def add_seeds(
     InputError I002 (unknown), I003 (carries none, or no such numbers), I004 (another shape).
     """
 
-    def add(name: str, layout: Layout, value: Any) -> None:
-        if isinstance(layout, Record):
-            if not isinstance(value, Mapping):
-                fields = ", ".join(field for field, _ in layout.fields)
-                message = f"the {what} of `{name}` goes by field, in a mapping"
-                raise InputError(
-                    "I003",
-                    f"{message}, not as {described(value)}",
-                    hint=f"`{name}` has the fields {fields}",
-                )
-            for field, inner in layout.fields:
-                if field in value:
-                    add(f"{name}.{field}", inner, value[field])
-            return
-        plain = held.get(layout)
-        if type(plain) is type(value) is float:
-            held[layout] = plain + value
-            return
-        if (
-            type(plain) is type(value) is np.ndarray
-            and plain.dtype == value.dtype
-            and plain.shape == value.shape
-        ):
-            plain += value
-            return
-        register = function.registers[layout]
-        t = register.type
-        if layout not in held:
-            raise InputError("I003", f"`{name}` is {with_article(t)}, which carries no {what}")
-        old = held[layout]
-        if not _is_numeric(value, elem_of(t).is_complex):
-            kind = "complex" if elem_of(t).is_complex else "real"
-            raise InputError(
-                "I003",
-                f"the {what} of `{name}` is made of {kind} numbers, and cannot be "
-                + described(value),
-            )
-        shape = np.shape(old)
-        if register.shape and np.ndim(value) > 1:
-            shape = (len(old) // prod(register.shape), *register.shape)
-        if np.shape(value) != shape:
-            raise InputError(
-                "I004",
-                f"the {what} of `{name}` must have the shape {list(shape)}",
-                values={"shape": list(np.shape(value))},
-            )
-        if register.shape:
-            value = np.ravel(value).tolist()
-        if isinstance(old, list):
-            held[layout] = [a + b for a, b in zip(old, value, strict=True)]
-        elif isinstance(old, np.ndarray):
-            old += value
-        else:
-            held[layout] = old + value
-
     known = {p.name: p.layout for p in function.params}
     if not isinstance(seeds, Mapping):
         raise InputError(
@@ -469,7 +418,65 @@ def add_seeds(
     for name, value in seeds.items():
         if name not in known:
             raise unknown(function, name)
-        add(name, known[name], value)
+        _add(function, held, what, name, known[name], value)
+
+
+def _add(
+    function: Function, held: dict[int, Any], what: str, name: str, layout: Layout, value: Any
+) -> None:
+    """Add to what is held by register, of a record to its fields."""
+    if isinstance(layout, Record):
+        if not isinstance(value, Mapping):
+            fields = ", ".join(field for field, _ in layout.fields)
+            message = f"the {what} of `{name}` goes by field, in a mapping"
+            raise InputError(
+                "I003",
+                f"{message}, not as {described(value)}",
+                hint=f"`{name}` has the fields {fields}",
+            )
+        for field, inner in layout.fields:
+            if field in value:
+                _add(function, held, what, f"{name}.{field}", inner, value[field])
+        return
+    plain = held.get(layout)
+    if type(plain) is type(value) is float:
+        held[layout] = plain + value
+        return
+    if (
+        type(plain) is type(value) is np.ndarray
+        and plain.dtype == value.dtype
+        and plain.shape == value.shape
+    ):
+        plain += value
+        return
+    register = function.registers[layout]
+    t = register.type
+    if layout not in held:
+        raise InputError("I003", f"`{name}` is {with_article(t)}, which carries no {what}")
+    old = held[layout]
+    if not _is_numeric(value, elem_of(t).is_complex):
+        kind = "complex" if elem_of(t).is_complex else "real"
+        raise InputError(
+            "I003",
+            f"the {what} of `{name}` is made of {kind} numbers, and cannot be " + described(value),
+        )
+    shape = np.shape(old)
+    if register.shape and np.ndim(value) > 1:
+        shape = (len(old) // prod(register.shape), *register.shape)
+    if np.shape(value) != shape:
+        raise InputError(
+            "I004",
+            f"the {what} of `{name}` must have the shape {list(shape)}",
+            values={"shape": list(np.shape(value))},
+        )
+    if register.shape:
+        value = np.ravel(value).tolist()
+    if isinstance(old, list):
+        held[layout] = [a + b for a, b in zip(old, value, strict=True)]
+    elif isinstance(old, np.ndarray):
+        old += value
+    else:
+        held[layout] = old + value
 
 
 def _is_numeric(value: Any, is_complex: bool) -> bool:

@@ -31,7 +31,6 @@ from rvm.host.signals import deferred, left_whole, listen
 from rvm.numbers import system
 from rvm.numbers.reductions import ordered_sum, sum_over
 from rvm.numbers.rounding import returned
-from rvm.program import Layout, Record
 from rvm.run.lane_binding import Lanes, values_of
 from rvm.run.lanes import Batch, LaneRun
 from rvm.run.results import Judge, Result
@@ -300,12 +299,10 @@ class LaneJudge:
         for k in errors.keys() - self.varying.keys():
             errors[k] = errors[k].sum(axis=0)
 
-        def shown(layout: Layout) -> Any:
-            if isinstance(layout, Record):
-                return Result({field: shown(inner) for field, inner in layout.fields})
-            t = function.registers[layout].type
-            is_list = isinstance(t, Stack) or not errors[layout].ndim
-            return errors[layout].tolist() if is_list else errors[layout]
+        def shown(slot: int) -> Any:
+            t = function.registers[slot].type
+            is_list = isinstance(t, Stack) or not errors[slot].ndim
+            return errors[slot].tolist() if is_list else errors[slot]
 
         self.error = by_parameter(function, errors, shown, wrt=self.names)
 

@@ -22,7 +22,7 @@ from rvm.image.nudged import ROUNDING
 from rvm.numbers import system
 from rvm.numbers.base import differing
 from rvm.numbers.rounding import REPEATS, ULPS
-from rvm.program import Function, Layout, Program, Record
+from rvm.program import Function, Program
 from rvm.run.binding import rows_of
 from rvm.run.lane_binding import Lanes
 from rvm.run.lanes import LaneRun, run_lanes
@@ -157,10 +157,8 @@ class Judging:
 def estimated(function: Function, errors: Errors) -> Estimated:
     """Errors by parameter register as a result by parameter."""
 
-    def shown(layout: Layout) -> Any:
-        if isinstance(layout, Record):
-            return Result({field: shown(inner) for field, inner in layout.fields})
-        found, register = errors[layout], function.registers[layout]
+    def shown(slot: int) -> Any:
+        found, register = errors[slot], function.registers[slot]
         if isinstance(found, np.ndarray) and isinstance(register.type, Stack):
             return rows_of(register.shape, found)
         return found.tolist() if isinstance(found, np.ndarray) and not found.ndim else found

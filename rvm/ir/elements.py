@@ -7,15 +7,15 @@ from typing import cast
 
 from rvm.expr import Apply, Expr, Place
 from rvm.ir.builder import Builder, Indices
+from rvm.ir.extremes import extreme, one_at
 from rvm.ir.items import Parts
-from rvm.ir.node import F32, F64, I32, I64, Node, constant
-from rvm.ir.places import kind_of
+from rvm.ir.node import Node
 from rvm.ir.sums import Element, accumulated, combined, identity, operation, unless_empty
 from rvm.ir.typed import Unprintable, type_of
-from rvm.ir.values import at, body_of, raw, read, value, viewed, widened
+from rvm.ir.values import at, body_of, read, value, viewed, widened
 from rvm.isa.functions import machine
 from rvm.isa.rules import CLASSES
-from rvm.numbers import has_own_system, system
+from rvm.numbers import has_own_system
 from rvm.types import Scalar, elem_of, rank_of
 
 Found = tuple[tuple[Node, ...], Element]
@@ -69,7 +69,8 @@ def _elements(b: Builder, node: Expr) -> Found:
         case Apply("sum_like", (g, x)):
             return _summed_like(b, g, x)
         case Apply("first_max" | "last_min" as fn, (x,)):
-            return _one_at(b, fn, x)
+            shape, inner = elements(b, x)
+            return shape, one_at(b, fn.partition("_")[2], elem_of(type_of(x)), shape, inner)
         case Apply("gather", (x, idx)):
             return _gather(b, x, idx)
         case Apply("@" | "matvec" | "matmul", (a, c)):
@@ -112,51 +113,6 @@ def _summed_like(b: Builder, g: Expr, x: Expr) -> Found:
         return combined(b, "+", t, shape[:lead], lambda front: inner((*front, *i)))
 
     return shape[lead:], element
-
-
-def _one_at(b: Builder, fn: str, x: Expr) -> Found:
-    """One at the first greatest or last least element, zero elsewhere; a NaN is before all."""
-    t = elem_of(type_of(x))
-    shape, inner = elements(b, x)
-    for n in shape:
-        b.trouble(b.op("eq", n, b.i64(0)))
-    kind = kind_of(t)
-    best, at_best, count = (b.variable(k, "best") for k in (kind, I64, I64))
-    b.set(best, cast(Node, inner((b.i64(0),) * len(shape))))
-    b.set(at_best, b.i64(0))
-    b.set(count, b.i64(0))
-
-    def look(i: Indices) -> None:
-        found, held = cast(Node, inner(i)), b.get(best)
-        if fn == "first_max":
-            better = _better(b, "max", t, found, held)
-        else:
-            better = b.invert(_better(b, "min", t, held, found))
-        here = b.get(count)
-        b.set(best, b.select(better, found, held))
-        b.set(at_best, b.select(better, here, b.get(at_best)))
-        b.add_to(count, b.i64(1))
-
-    b.nest(shape, look)
-    place = b.get(at_best)
-    one, zero = (cast(Node, raw(system(t).literal(v), t)) for v in (1, 0))
-
-    def element(i: Indices) -> Parts:
-        flat = i[0]
-        for k, n in zip(i[1:], shape[1:], strict=True):
-            flat = b.op("wadd", b.product(flat, n), k)
-        return b.select(b.op("eq", flat, place), one, zero)
-
-    return shape, element
-
-
-def _better(b: Builder, which: str, t: Scalar, found: Node, held: Node) -> Node:
-    how = "gt" if which == "max" else "lt"
-    if found.kind not in (F64, F32):
-        return b.op(how if t.is_signed else "u" + how, found, held)
-    beyond = b.op("f" + how, found, held)
-    nan = b.op("funo", found, found)
-    return b.op("and", b.op("ford", held, held), b.op("or", beyond, nan))
 
 
 def _gather(b: Builder, x: Expr, idx: Expr) -> Found:
@@ -221,7 +177,8 @@ def reduced(b: Builder, fn: str, args: tuple[Expr, ...]) -> Parts:
                 raise Unprintable
             return combined(b, "+" if fn == "sum" else "*", t, shape, element)
         case "amin" | "amax", (x,):
-            return _extreme(b, fn[1:], x)
+            shape, element = elements(b, x)
+            return extreme(b, fn[1:], elem_of(type_of(x)), shape, element)
         case "dot" | "@", (x, y):
             (n,), left = elements(b, x)
             (m,), right = elements(b, y)
@@ -229,33 +186,3 @@ def reduced(b: Builder, fn: str, args: tuple[Expr, ...]) -> Parts:
             t, times = _factors(b, x, y)
             return combined(b, "+", t, (n,), lambda i: times(left(i), right(i)))
     raise Unprintable
-
-
-def _extreme(b: Builder, fn: str, x: Expr) -> Parts:
-    """The least or greatest of the elements, of which there must be one."""
-    t = elem_of(type_of(x))
-    shape, element = elements(b, x)
-    for n in shape:
-        b.trouble(b.op("eq", n, b.i64(0)))
-    if fn == "max" and t.is_float and isinstance(x, Apply) and x.fn == "abs":
-        return _largest(b, kind_of(t), shape, element)
-    body = body_of(fn, (t, t))
-    first = element((b.i64(0),) * len(shape))
-    return accumulated(b, t, shape, lambda s, i: b.put(body, s, element(i)), first)
-
-
-def _largest(b: Builder, kind: str, shape: Sequence[Node], magnitude: Element) -> Node:
-    """The greatest of some magnitudes: that of their bits as integers, of which NaN is greatest.
-
-    LLVM makes vectors of integers' maxima, but not of floats', where a NaN is to win.
-    """
-    whole = I32 if kind == F32 else I64
-    best = b.variable(whole, "best")
-    b.set(best, constant(0, whole))
-
-    def look(i: Indices) -> None:
-        bits = b.op("bitcast", cast(Node, magnitude(i)), kind=whole)
-        b.set(best, b.intrinsic("smax", b.get(best), bits))
-
-    b.nest(shape, look)
-    return b.op("bitcast", b.get(best), kind=kind)

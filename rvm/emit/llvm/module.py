@@ -12,6 +12,7 @@ from rvm.emit.llvm.printer import CELL, ELEMENT, FRAMES, Printer
 from rvm.emit.llvm.runtime import DECLARATIONS, RUNTIME
 from rvm.image import Code
 from rvm.image.traps import Changed
+from rvm.ir.ahead import ahead
 from rvm.ir.blocks import FunctionBuilder, Left
 from rvm.ir.flow import Flow
 from rvm.ir.function import machine_function, plan_of
@@ -96,7 +97,9 @@ class ModulePrinter:
         plan = plan_of(code, what.checks, what.strict)
         if self.varying is None or params is None:
             b = FunctionBuilder(symbol, code, what, plan.flow, self)
-            return Printer(machine_function(b, plan.loops), self)
+            machine_function(b, plan.loops)
+            ahead(b, b.blocks)
+            return Printer(b, self)
         if plan.flow.apart or any(isinstance(r.type, Stack) for r in code.function.registers):
             raise Unprintable
         b = FunctionBuilder(symbol, code, what, plan.flow, self, self.varying(code, params))

@@ -79,7 +79,8 @@ def _extreme(f: Callable[..., Any]) -> Callable[..., Lanes]:
         x = wide(x, ranks[0], w)
         if not x[..., :1].size:
             raise Trouble
-        return f(x.reshape(-1, w), axis=0)
+        x = x.reshape(-1, w)
+        return np.take_along_axis(x, f(x, axis=0)[None], 0)[0]
 
     return form
 
@@ -177,8 +178,8 @@ def sum_like(t: Scalar, ranks: Ranks, w: int, g: Any, x: Any) -> Lanes:
 FORMS: dict[str, Callable[..., Any]] = {
     "lanes_sum": lane_sum,
     "lanes_prod": lane_prod,
-    "lanes_amin": _extreme(np.min),
-    "lanes_amax": _extreme(np.max),
+    "lanes_amin": _extreme(np.argmin),
+    "lanes_amax": _extreme(np.argmax),
     "lanes_first_max": _first(np.argmax),
     "lanes_last_min": _first(last_least),
     "lanes_dot": lane_product,

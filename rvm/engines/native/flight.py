@@ -169,9 +169,7 @@ class Launch:
         self.parameters = range(layout.n_args)
         types = layout.types[: layout.n_args]
         self.scalars = [
-            (k, layout.places[k], t.parts > 1)
-            for k, t in enumerate(types)
-            if isinstance(t, Scalar)
+            (k, layout.places[k], t.parts > 1) for k, t in enumerate(types) if isinstance(t, Scalar)
         ]
         """The parameters that a run leaves in slots, and where."""
         self.stacks = any(isinstance(t, Stack) for t in types)

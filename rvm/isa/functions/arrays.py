@@ -109,10 +109,10 @@ def log_sum(x: Any) -> Any:
 
 @name
 def extreme(f: Any, x: Any) -> Any:
-    """The least or greatest element."""
+    """The first element, in C order, that `f` (as argmax) finds."""
     if not x.size:
         raise outside_domain("an array without elements has no extreme one")
-    return f(x).item()
+    return x.reshape(-1)[f(x)].item()
 
 
 @name
@@ -231,7 +231,7 @@ enter(
     "the least element",
     cost="ADDS",
     vjp=lambda g, x: (g * fn("last_min", x),),
-    code={"*": both("extreme(np.min, {0})")},
+    code={"*": both("extreme(np.argmin, {0})")},
     exact=True,
     repeats="min",
     partial="any",
@@ -243,7 +243,7 @@ enter(
     "the greatest element",
     cost="ADDS",
     vjp=lambda g, x: (g * fn("first_max", x),),
-    code={"*": both("extreme(np.max, {0})")},
+    code={"*": both("extreme(np.argmax, {0})")},
     exact=True,
     repeats="max",
     partial="any",
