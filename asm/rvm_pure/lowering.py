@@ -278,7 +278,8 @@ class Lowering(States):
             try:
                 value = expression(e, env)
             except Hard as hard:
-                if isinstance(e.type, Scalar) and isinstance(hard.term.type, Arr):
+                product = isinstance(e, Op) and e.fn in PRODUCTS and hard.term is not e
+                if (isinstance(e.type, Scalar) or product) and isinstance(hard.term.type, Arr):
                     # An array first, with which the value is an expression.
                     return self.first(
                         hard.term, e, env, lambda rest, more: self._held(name, rest, more, body)
