@@ -14,7 +14,8 @@ from sizes import sample
 from test_counting import ENGINES
 
 import rvm
-from rvm.engines.counted import counted_of
+from rvm.engines.counted import CountedSource
+from rvm.engines.python import compiled_of
 from rvm.image import image_of
 from rvm.numbers import gaps
 from rvm.run.machine import Machine
@@ -182,4 +183,4 @@ def test_integers_are_not_asked() -> None:
         "func f(y: i64, q: fixed, x: i64[n])\n add y, 1\n add q, 2.0\n add x, 3\n"
     )
     code = image_of(program).code("f", False)
-    assert "_rounded" not in counted_of(code, 0).source.text()
+    assert "_rounded" not in compiled_of(code, 0, CountedSource).source.text()

@@ -22,8 +22,6 @@ from rvm.engines.source import Source
 from rvm.engines.strict import lost_at
 from rvm.expr import Expr, Place
 from rvm.faults import RvmError, UsageError
-from rvm.host.once import once
-from rvm.image import Code
 from rvm.ir.counters import counters_of
 from rvm.state import State
 from rvm.types import rank_of
@@ -119,23 +117,11 @@ class CountedSource(Source):
     counts = True
 
 
-class CountedCompiled(Compiled):
-    """Compiled source that counts."""
-
-    source_type = CountedSource
-
-
-def counted_of(code: Code, strict: int) -> Compiled:
-    """The compiled source of a code that counts, made at first use."""
-    key = (CountedCompiled, strict)
-    return once(code.compiled, key, CountedCompiled, lambda: CountedCompiled(code, strict))
-
-
 class CountingPython(Python):
     """Generated source with counters, the rest counted by steps."""
 
     exact = True
-    find = staticmethod(counted_of)
+    source_type: type[Source] = CountedSource
 
     def __init__(self, counts: Counts) -> None:
         self.counts = counts
@@ -176,7 +162,7 @@ class CountingPython(Python):
                 n -= 1
         return ticks - n
 
-    def _row(self, node: Node, compiled: Compiled) -> Row:
+    def _row(self, node: Node, compiled: Compiled[Source]) -> Row:
         """The row of a node, which it settles."""
         counters = counters_of(node.code, compiled.source.flow)
         made = self._rows[node] = Row(node, counters, [0] * counters.size)

@@ -13,7 +13,7 @@ import itertools
 import linecache
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from rvm.state import FRAME_BYTES, Frame, State
 from rvm.stmt import Call
 
 _serial = itertools.count()
+S = TypeVar("S", bound=Source)
 
 Runner = Callable[..., tuple[int, int, bool]]
 """(registers, gate, ticks, state) to (ticks left, position, whether the ticks are spent)."""
@@ -40,11 +41,11 @@ class Python:
 
     name = "python"
     exact = False
+    source_type: type[Source] = Source
 
-    @staticmethod
-    def find(code: Code, strict: int) -> Compiled:
+    def find(self, code: Code, strict: int) -> Compiled[Source]:
         """The compiled source of a code."""
-        return compiled_of(code, strict)
+        return compiled_of(code, strict, self.source_type)
 
     def advance(self, state: State, ticks: int) -> int:
         """Execute up to `ticks` ticks; may stop some short of them, at a gate."""
@@ -120,13 +121,11 @@ class CallSite(NamedTuple):
     """(the caller's registers, the callee's): scalars go back to where they came from."""
 
 
-class Compiled:
+class Compiled(Generic[S]):
     """A code's generated source, compiled.  `entries` are the gates it can begin at."""
 
-    source_type: type[Source] = Source
-
-    def __init__(self, code: Code, strict: int) -> None:
-        self.source = self.source_type(code, strict)
+    def __init__(self, code: Code, strict: int, source_type: type[S]) -> None:
+        self.source = source_type(code, strict)
         self.entries = self.source.entries
         kind = f", strict {strict}" if strict else ""
         self.filename = f"<rvm {'~' * code.undo}{code.name}{kind} #{next(_serial)}>"
@@ -175,9 +174,10 @@ def _not_compiled(regs: list[Any], block: int, n: int, *more: object) -> tuple[i
     return n, block, False
 
 
-def compiled_of(code: Code, strict: int = 0) -> Compiled:
+def compiled_of(code: Code, strict: int = 0, source_type: type[S] = Source) -> Compiled[S]:  # type: ignore[assignment]
     """The compiled source of a code, made at first use."""
-    return once(code.compiled, strict, Compiled, lambda: Compiled(code, strict))
+    key = source_type, strict
+    return once(code.compiled, key, Compiled, lambda: Compiled(code, strict, source_type))
 
 
 def source_of(code: Code, strict: int = 0) -> str:

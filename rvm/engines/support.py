@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -69,11 +70,18 @@ def factor(value: Any, kind: str) -> Any:
     return value
 
 
+def defined_in(module: Mapping[str, Any]) -> dict[str, object]:
+    """The functions and classes that a module defines, by their names."""
+    own = module["__name__"]
+    return {
+        k: v for k, v in module.items() if getattr(v, "__module__", None) == own and callable(v)
+    }
+
+
 SUPPORT: dict[str, object] = {
+    **defined_in(globals()),
     "cisfinite": cmath.isfinite,
     "drop_array": drop_array,
-    "exchange": exchange,
-    "factor": factor,
     "fits": fits,
     "forget": forget,
     "inf": math.inf,
@@ -87,11 +95,6 @@ SUPPORT: dict[str, object] = {
     "pop": pop,
     "push": push,
     "residue": residue,
-    "signs": signs,
-    "shaped": shaped,
-    "span": span,
-    "store_all": store_all,
     "taken": taken,
     "taken_float": taken_float,
-    "trouble": trouble,
 }

@@ -16,7 +16,8 @@ from test_counting import plain
 
 import rvm
 from rvm.engines import LAW
-from rvm.engines.vector.counted import counted_vector_of
+from rvm.engines.python import compiled_of
+from rvm.engines.vector.counted import CountedVectorSource
 from rvm.faults import RvmError
 from rvm.image import image_of
 from rvm.program import Program
@@ -81,7 +82,7 @@ func main(s: i64, x: f64[n], y: f64[n], k: i64)
 def test_arms_and_residues_are_counted_where_they_are(n: int, undo: bool) -> None:
     program = rvm.assemble(ARMS)
     code = image_of(program).code("main", undo)
-    (found,) = counted_vector_of(code, False).source.plans.values()
+    (found,) = compiled_of(code, 0, CountedVectorSource).source.plans.values()
     assert found.counters is not None
     random = np.random.default_rng(n + 2)
     inputs = {"s": 0, "x": random.random(n), "y": 1e4 * random.random(n), "k": 0}
@@ -92,7 +93,9 @@ def test_arms_and_residues_are_counted_where_they_are(n: int, undo: bool) -> Non
 
 def test_loops_whose_updates_may_lose_bits_are_not_vectorised_to_be_counted() -> None:
     text = ARMS.replace("s: i64", "s: f64").replace("s, i", "s, x[i]")
-    source = counted_vector_of(image_of(rvm.assemble(text)).code("main", False), False).source
+    source = compiled_of(
+        image_of(rvm.assemble(text)).code("main", False), 0, CountedVectorSource
+    ).source
     assert not source.plans
     (why,) = source.declined.values()
     assert why == "the bits that its updates lose to rounding are to be counted"
@@ -103,4 +106,4 @@ def test_ordinary_pieces_have_no_counters() -> None:
 
     code = image_of(rvm.assemble(ARMS)).code("main", False)
     assert "row[" not in vector_of(code).source.text()
-    assert "row[" in counted_vector_of(code, False).source.text()
+    assert "row[" in compiled_of(code, 0, CountedVectorSource).source.text()

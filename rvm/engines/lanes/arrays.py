@@ -56,13 +56,13 @@ def flat(x: Any, rank: int, w: int) -> Lanes:
     return wide(x, rank, w).reshape(-1, w)
 
 
-def lane_sum(t: Scalar, ranks: Ranks, w: int, x: Any) -> Lanes:
+def lanes_sum(t: Scalar, ranks: Ranks, w: int, x: Any) -> Lanes:
     """The sum of each lane's elements."""
     x = flat(x, ranks[0], w)
     return log_sum(x) if t.is_log else sum_over(x, (0,))
 
 
-def lane_prod(t: Scalar, ranks: Ranks, w: int, x: Any) -> Lanes:
+def lanes_prod(t: Scalar, ranks: Ranks, w: int, x: Any) -> Lanes:
     """The product of each lane's elements."""
     x = flat(x, ranks[0], w)
     if t.is_log:
@@ -97,7 +97,7 @@ def _first(f: Callable[..., Any]) -> Callable[..., Lanes]:
     return form
 
 
-def lane_product(t: Scalar, ranks: Ranks, w: int, a: Any, b: Any) -> Lanes:
+def lanes_product(t: Scalar, ranks: Ranks, w: int, a: Any, b: Any) -> Lanes:
     """The product of vectors and matrices in each lane, as `@` contracts them."""
     a, b = wide(a, ranks[0], w), wide(b, ranks[1], w)
     if a.shape[ranks[0] - 1] != len(b):
@@ -108,20 +108,20 @@ def lane_product(t: Scalar, ranks: Ranks, w: int, a: Any, b: Any) -> Lanes:
     return matrix_product(a, b, multiply, ranks)
 
 
-def lane_outer(t: Scalar, ranks: Ranks, w: int, a: Any, b: Any) -> Lanes:
+def lanes_outer(t: Scalar, ranks: Ranks, w: int, a: Any, b: Any) -> Lanes:
     """All products of two vectors in each lane."""
     a, b = wide(a, 1, w)[:, None], wide(b, 1, w)[None]
     return fixed_mul_array(a, b, t.frac) if t.is_fixed else times(a, b)
 
 
-def scan_left(t: Scalar, ranks: Ranks, w: int, x: Any) -> Lanes:
+def lanes_scan_left(t: Scalar, ranks: Ranks, w: int, x: Any) -> Lanes:
     """Running sums from the left in each lane."""
     return np.cumsum(wide(x, 1, w), axis=0, dtype=system(t).dtype)
 
 
-def scan_right(t: Scalar, ranks: Ranks, w: int, x: Any) -> Lanes:
+def lanes_scan_right(t: Scalar, ranks: Ranks, w: int, x: Any) -> Lanes:
     """Running sums from the right in each lane."""
-    return scan_left(t, ranks, w, wide(x, 1, w)[::-1])[::-1]
+    return lanes_scan_left(t, ranks, w, wide(x, 1, w)[::-1])[::-1]
 
 
 def _check(idx: Lanes, n: int, w: int) -> None:
@@ -130,14 +130,14 @@ def _check(idx: Lanes, n: int, w: int) -> None:
         raise Failing(np.broadcast_to(bad, (len(idx), w)).any(axis=0))
 
 
-def lane_gather(t: Scalar, ranks: Ranks, w: int, x: Any, idx: Any) -> Lanes:
+def lanes_gather(t: Scalar, ranks: Ranks, w: int, x: Any, idx: Any) -> Lanes:
     """The elements at indices in each lane."""
     x, idx = wide(x, 1, w), wide(idx, 1, w)
     _check(idx, len(x), w)
     return np.take_along_axis(x, idx, 0)
 
 
-def lane_scatter(t: Scalar, ranks: Ranks, w: int, v: Any, idx: Any, n: Any) -> Lanes:
+def lanes_scatter(t: Scalar, ranks: Ranks, w: int, v: Any, idx: Any, n: Any) -> Lanes:
     """A vector of length n in each lane, each value added at its index."""
     v, idx = wide(v, 1, w), wide(idx, 1, w)
     lengths = np.unique(n)
@@ -149,18 +149,18 @@ def lane_scatter(t: Scalar, ranks: Ranks, w: int, v: Any, idx: Any, n: Any) -> L
     return out
 
 
-def transpose(t: Scalar, ranks: Ranks, w: int, x: Any) -> Lanes:
+def lanes_transpose(t: Scalar, ranks: Ranks, w: int, x: Any) -> Lanes:
     """The matrix of each lane with rows and columns exchanged."""
     return wide(x, 2, w).swapaxes(0, 1).copy()
 
 
-def spread_like(t: Scalar, ranks: Ranks, w: int, g: Any, x: Any) -> Lanes:
+def lanes_spread_like(t: Scalar, ranks: Ranks, w: int, g: Any, x: Any) -> Lanes:
     """g broadcast to the shape of x in each lane."""
     g, x = wide(g, ranks[0], w), wide(x, ranks[1], w)
     return np.array(np.broadcast_to(g, x.shape))
 
 
-def sum_like(t: Scalar, ranks: Ranks, w: int, g: Any, x: Any) -> Lanes:
+def lanes_sum_like(t: Scalar, ranks: Ranks, w: int, g: Any, x: Any) -> Lanes:
     """g summed over the axes along which an array like x was broadcast to it, in each lane."""
     g, x = wide(g, ranks[0], w), wide(x, ranks[1], w)
     shape = x.shape[:-1]
@@ -175,27 +175,10 @@ def sum_like(t: Scalar, ranks: Ranks, w: int, g: Any, x: Any) -> Lanes:
     return sum_over(g, axes).reshape(*shape, w)
 
 
-FORMS: dict[str, Callable[..., Any]] = {
-    "lanes_sum": lane_sum,
-    "lanes_prod": lane_prod,
-    "lanes_amin": _extreme(np.argmin),
-    "lanes_amax": _extreme(np.argmax),
-    "lanes_first_max": _first(np.argmax),
-    "lanes_last_min": _first(last_least),
-    "lanes_dot": lane_product,
-    "lanes_matvec": lane_product,
-    "lanes_matmul": lane_product,
-    "lanes_product": lane_product,
-    "lanes_outer": lane_outer,
-    "lanes_scan_left": scan_left,
-    "lanes_scan_right": scan_right,
-    "lanes_gather": lane_gather,
-    "lanes_scatter": lane_scatter,
-    "lanes_transpose": transpose,
-    "lanes_spread_like": spread_like,
-    "lanes_sum_like": sum_like,
-    "lane_by_lane": lane_by_lane,
-}
+lanes_amin, lanes_amax = _extreme(np.argmin), _extreme(np.argmax)
+lanes_first_max, lanes_last_min = _first(np.argmax), _first(last_least)
+lanes_dot = lanes_matvec = lanes_matmul = lanes_product
+FORMS = {k: v for k, v in globals().items() if k.startswith("lane")}
 """Forms over lanes by their names in generated source."""
 
 

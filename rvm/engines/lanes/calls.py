@@ -12,9 +12,10 @@ from rvm.emit.numpy.printer import LanePrinter
 from rvm.emit.numpy.reuse import reused
 from rvm.engines.lanes.arrays import form_of, wide
 from rvm.engines.lanes.plan import LanePlan, Op
+from rvm.engines.lanes.segment import opening
 from rvm.engines.lanes.support import LANE_NAMES, Context, by_lane, defined, must
 from rvm.engines.lanes.uniform import place_varies, varies
-from rvm.engines.support import Trouble
+from rvm.engines.support import Trouble, defined_in
 from rvm.expr import Apply, Const, Expr, Place, places
 from rvm.numbers import NumberSystem, system
 from rvm.numbers.base import differing
@@ -59,7 +60,7 @@ def returned(
     ctx.erase(sys.type.bits * ~by_lane(~off, w))
 
 
-CALL_NAMES: dict[str, object] = {"every_lane": every_lane, "returned": returned}
+CALL_NAMES = defined_in(globals())
 
 
 class CallSite:
@@ -100,14 +101,10 @@ class CallSite:
         printer = LanePrinter(self.plan.code.function, names, self.plan.varying, form_of)
         printer.begin()
         lines = reused(body(printer), printer.results)
-        regs = printer.regs
-        more = "" if name == "enter" else ", inner, _W, _ctx"
-        out = [f"def {name}(regs{more or ', _W'}):"]
-        out += [f"    {regs[k]} = regs[{k}]" for k in (*self.varying, *self.uniform)]
-        for k in sorted(printer.scalars.elements):
-            out.append(f"    {regs[k]}_m = memoryview({regs[k]})")
-        out += ["    " + line for line in lines]
-        text = "\n".join([*out, ""])
+        more = "_W" if name == "enter" else "inner, _W, _ctx"
+        used = (*self.varying, *self.uniform)
+        out = opening(printer, f"def {name}(regs, {more}):", used)
+        text = "\n".join([*out, *("    " + line for line in lines), ""])
         space = {**CALL_NAMES, **printer.scalars.constants}
         return defined(f"{name} {self.call.callee}", text, space)[name]
 

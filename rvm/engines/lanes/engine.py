@@ -19,15 +19,12 @@ from rvm.engines.lanes.calls import CallSite
 from rvm.engines.lanes.faults import Failing, Ragged
 from rvm.engines.lanes.groups import Frame, Group, take
 from rvm.engines.lanes.plan import LanePlan, Op
-from rvm.engines.lanes.recovery import NO_LIMIT, Recovering, failing
+from rvm.engines.lanes.recovery import NO_LIMIT, alone, see_to, unexpected
 from rvm.engines.lanes.segment import Segment
 from rvm.engines.lanes.support import Context
-from rvm.expr import Const
 from rvm.host.signals import listen
 from rvm.state import Frame as SingleFrame
 from rvm.state import Options, State
-from rvm.stmt import Branch
-from rvm.types import BOOL
 
 LOOK = 256
 """How many ticks a loop of a segment goes on before signals are looked at."""
@@ -50,11 +47,11 @@ def run_block(plan: LanePlan, regs: list[Any], width: int, options: Options) -> 
     ticks, erased = np.zeros(width, np.int64), np.zeros(width, np.int64)
     block = Block(regs, ticks, erased, np.zeros(width), np.zeros(width, bool))
     with np.errstate(all="ignore"):
-        _Run(plan, block, width, options).go()
+        Run(plan, block, width, options).go()
     return block
 
 
-class _Run(Recovering):
+class Run:
     """A block under way: a stack of frames, the innermost with a group that goes on."""
 
     def __init__(self, plan: LanePlan, block: Block, width: int, options: Options) -> None:
@@ -80,9 +77,9 @@ class _Run(Recovering):
                 continue
             op = group.frame.plan.ops[group.at]
             if op.kind == "call" or group.at in group.frame.apart:
-                self._alone(group)
+                alone(self, group)
             else:
-                self._advance(group, self._segment(group.frame.plan, group.at))
+                self.advance(group, self.segment(group.frame.plan, group.at))
 
     # ------------------------------------------------------------ groups
 
@@ -107,19 +104,17 @@ class _Run(Recovering):
         try:
             group.write_back()
         except Ragged:
-            self._aside(group, np.ones(group.width, bool))
+            self.aside(group, np.ones(group.width, bool))
             return
-        self._count(group)
+        self.count(group)
 
     # ------------------------------------------------------------ straight code
 
-    def _segment(self, plan: LanePlan, start: int, stop: int | None = None) -> Segment:
-        found = plan.segments.get((start, stop))
-        if not isinstance(found, Segment):
-            found = plan.segments[start, stop] = Segment(plan, start, stop)
-        return found
+    def segment(self, plan: LanePlan, start: int, stop: int | None = None) -> Segment:
+        """The segment from a position on."""
+        return plan.compiled((start, stop), lambda: Segment(plan, start, stop))
 
-    def _advance(self, group: Group, segment: Segment) -> None:
+    def advance(self, group: Group, segment: Segment) -> None:
         """Run a segment, and handle its outcome."""
         at, ticks, what = self._run(group, segment)
         group.at = at
@@ -128,7 +123,7 @@ class _Run(Recovering):
             if self._room(group) <= 0:
                 self._limit(group)
         elif isinstance(what, Exception):
-            self._trouble(group, what)
+            see_to(self, group, what)
         else:
             self._branch(group, what)
 
@@ -144,10 +139,10 @@ class _Run(Recovering):
         """File the bits that were erased, and residues, with the lanes."""
         context, account = self.context, self.state.account
         if context.drift is not None:
-            self._drifted(group, context.drift)
+            self.drifted(group, context.drift)
             context.drift = None
         if account.drift:
-            self._drifted(group, account.drift)
+            self.drifted(group, account.drift)
             account.drift = 0.0
         if context.erased is not None:
             self.block.erased[group.ids] += context.erased
@@ -164,31 +159,50 @@ class _Run(Recovering):
 
     def _limit(self, group: Group) -> None:
         """Set aside the lanes that have gone as far as they may."""
-        self._count(group)
+        self.count(group)
         over = self.block.ticks[group.ids] >= self.limit
         if over.any():
-            self._aside(group, over)
+            self.aside(group, over)
+
+    def count(self, group: Group) -> None:
+        """Enter the ticks that a group has done for its lanes."""
+        if group.ticks:
+            self.block.ticks[group.ids] += group.ticks
+            group.ticks = 0
+
+    def drifted(self, group: Group, drift: Any) -> None:
+        """File residues with the lanes."""
+        drifts = self.block.drifts
+        drifts[group.ids] = np.maximum(drifts[group.ids], drift)
+
+    def aside(self, group: Group, mask: Any) -> None:
+        """Set lanes of a group aside and go on with the others."""
+        self.count(group)
+        self.block.aside[group.ids[mask]] = True
+        group.keep(~mask)
+        if not group.width and self.group is group:
+            self.group = None
 
     def _branch(self, group: Group, mask: Any) -> None:
         """Part at a branch: some take it, some do not."""
         plan, q = group.frame.plan, group.at
         op = plan.ops[q]
-        self._count(group)
+        self.count(group)
         self.block.ticks[group.ids] += op.ticks
         if op.kind == "skip":
             behind, other, taken = op.target, q + 1, ~mask
         else:
             behind, other, taken = plan.behind(op), q + 1, mask
-            failed = self._landing(group, op, taken)
+            failed = unexpected(self, group, op, taken)
             if failed is not None:
-                self._aside(group, failed)
+                self.aside(group, failed)
                 taken = taken[~failed]
                 if not group.width:
                     return
         try:
             self._part(group, taken, behind, other)
         except Ragged:
-            self._aside(group, np.ones(group.width, bool))
+            self.aside(group, np.ones(group.width, bool))
 
     def _part(self, group: Group, taken: Any, behind: int, other: int) -> None:
         """Go on with those that are less far."""
@@ -202,49 +216,26 @@ class _Run(Recovering):
             group.part(taken, behind)
             group.at = other
 
-    def _landing(self, group: Group, op: Op, taken: Any) -> Any:
-        """The lanes that take a branch whose come-from does not expect them; None if none."""
-        plan, q = group.frame.plan, group.at
-        landing = plan.landing(op).cond
-        branch = op.stmt
-        assert isinstance(branch, Branch)
-        if landing == branch.cond or landing == Const(True, BOOL):
-            return None
-        segment = plan.segments.get(("landing", q))
-        if not isinstance(segment, Segment):
-            segment = plan.segments["landing", q] = Segment(plan, q, landing=True)
-        check = segment
-        group.load(check.varying, check.uniform)
-        at = np.flatnonzero(taken)
-        bad = failing(lambda some: self._try(group, check, at[some]), len(at))
-        if bad is None:
-            return None
-        failed = np.zeros(group.width, bool)
-        failed[at[bad]] = True
-        return failed
-
     # ------------------------------------------------------------ calls
 
-    def _site(self, plan: LanePlan, q: int) -> CallSite:
-        found = plan.segments.get(("call", q))
-        if not isinstance(found, CallSite):
-            found = plan.segments["call", q] = CallSite(plan, plan.ops[q])
-        return found
+    def site(self, plan: LanePlan, q: int) -> CallSite:
+        """The call at a position."""
+        return plan.compiled(("call", q), lambda: CallSite(plan, plan.ops[q]))
 
-    def _call(self, group: Group, op: Op) -> None:
+    def call(self, group: Group, op: Op) -> None:
         """Enter a call with all lanes of a group."""
         if self._room(group) <= 0:
             self._limit(group)
             return
-        site = self._site(group.frame.plan, group.at)
+        site = self.site(group.frame.plan, group.at)
         group.load(site.varying, site.uniform)
         try:
             inner = site.enter(group.regs, group.width)
         except Exception as error:
-            self._trouble(group, error)
+            see_to(self, group, error)
             return
         group.ticks += 1
-        self._count(group)
+        self.count(group)
         self.frame = Frame(site.callee, inner, group.ids, group)
         self.group = Group(self.frame, 0, None)
 
@@ -257,7 +248,7 @@ class _Run(Recovering):
         if outer is None:
             return False
         self.frame, self.group = outer.frame, outer
-        site = self._site(outer.frame.plan, outer.at)
+        site = self.site(outer.frame.plan, outer.at)
         outer.note(site.changed)
         inner = frame.regs
         gone = self.block.aside[frame.ids]
@@ -289,12 +280,12 @@ class _Run(Recovering):
                     take(v, stay) if k in site.own and v is not None else v
                     for k, v in enumerate(inner)
                 ]
-                self._aside(group, np.asarray(error.lanes))
+                self.aside(group, np.asarray(error.lanes))
                 if not group.width:
                     return
                 continue
             except Exception:
-                self._aside(group, np.ones(group.width, bool))
+                self.aside(group, np.ones(group.width, bool))
                 return
             break
         group.note(site.changed)

@@ -7,14 +7,19 @@ are together again when they stand at one position.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from rvm.engines.lanes.uniform import Uniformity, called, nodes_of, varies
-from rvm.expr import places
+from rvm.expr import Const, Expr, places
 from rvm.host.once import once
 from rvm.image import Clash, Code
 from rvm.stmt import FORWARD, Branch, Call, Effect, Land, Stmt, When
+from rvm.types import BOOL
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +58,7 @@ class LanePlan:
             self._lay_out(pc)
         self.start.append(len(self.ops))
         self.leaders = self._leaders()
-        self.segments: dict[object, object] = {}
-        """What the engine has compiled, by position and kind."""
+        self._compiled: dict[object, object] = {}
 
     def _lay_out(self, pc: int) -> None:
         stmts, clashes = self.code.ready(pc)
@@ -107,13 +111,25 @@ class LanePlan:
         assert isinstance(branch, Branch)
         return self.start[branch.partner + 1]
 
-    def landing(self, op: Op) -> Land:
-        """The come-from of a branch."""
+    def landing(self, op: Op) -> Expr:
+        """The condition of a branch's come-from."""
         branch = op.stmt
         assert isinstance(branch, Branch)
         landing = self.code.stmts(branch.partner)[0]
         assert isinstance(landing, Land)
-        return landing
+        return landing.cond
+
+    def expected(self, op: Op) -> Expr | None:
+        """What must hold where a branch is taken, if that does not follow from its condition."""
+        landing = self.landing(op)
+        return None if landing in (op.stmt.cond, Const(True, BOOL)) else landing  # type: ignore[union-attr]
+
+    def compiled(self, key: object, make: Callable[[], Made]) -> Made:
+        """What the engine has compiled, by position and kind."""
+        found = self._compiled.get(key)
+        if found is None:
+            found = self._compiled[key] = make()
+        return found  # type: ignore[return-value]
 
     def callee(self, op: Op) -> LanePlan:
         """The plan of the function that a call runs."""
@@ -130,7 +146,7 @@ class LanePlan:
     def _touched(self, op: Op) -> frozenset[int]:
         nodes = [*nodes_of(self.code, op.stmts), *(p for a, b, _ in op.clashes for p in (a, b))]
         if op.kind == "branch":
-            nodes.append(self.landing(op).cond)
+            nodes.append(self.landing(op))
         return frozenset(p.reg for node in nodes for p in places(node))
 
 

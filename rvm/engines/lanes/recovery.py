@@ -7,171 +7,151 @@ operation one value after the other.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rvm.engines.lanes.calls import CallSite
 from rvm.engines.lanes.faults import Failing, Ragged, Varied
 from rvm.engines.lanes.groups import Group, take
-from rvm.engines.lanes.plan import LanePlan, Op
+from rvm.engines.lanes.plan import Op
 from rvm.engines.lanes.segment import Segment
 from rvm.engines.lanes.stacks import LaneStack
-from rvm.engines.lanes.support import Context
 from rvm.engines.reference import step
 from rvm.faults import RvmError
 from rvm.state import Frame as SingleFrame
-from rvm.state import Options, State
+from rvm.state import State
 
 if TYPE_CHECKING:
-    from rvm.engines.lanes.engine import Block
+    from rvm.engines.lanes.engine import Run
 
 NO_LIMIT = 1 << 62
 
 
-class Recovering(ABC):
-    """The part of a run that handles trouble."""
+def see_to(run: Run, group: Group, error: Exception) -> None:
+    """See to an operation that raised: by lanes at fault, by values, or by trying."""
+    if isinstance(error, Failing):
+        run.aside(group, np.broadcast_to(error.lanes, (group.width,)))
+    elif isinstance(error, Varied):
+        _apart(run, group, error.values)
+    elif group.frame.plan.ops[group.at].kind == "same":
+        _by_reference(run, group)
+    else:
+        _search(run, group)
 
-    block: Block
-    options: Options
-    context: Context
-    state: State
-    group: Group | None
 
-    @abstractmethod
-    def _segment(self, plan: LanePlan, start: int, stop: int | None = None) -> Segment: ...
+def _by_reference(run: Run, group: Group) -> None:
+    """An operation on uniform registers, by the reference engine."""
+    plan = group.frame.plan
+    op = plan.ops[group.at]
+    regs = list(group.frame.regs)
+    for k in plan.varying:
+        # Of an array that varies it may look at the lengths.
+        regs[k] = regs[k][..., 0] if isinstance(regs[k], np.ndarray) else None
+    state = State(SingleFrame(plan.code, regs, op.pc), run.options)
+    try:
+        step(state)
+    except RvmError:
+        run.aside(group, np.ones(group.width, bool))
+        return
+    for k, v in enumerate(regs):
+        if k not in plan.varying:
+            group.regs[k] = group.frame.regs[k] = v
+    run.block.erased[group.ids] += state.account.erased_bits
+    run.drifted(group, state.account.drift)
+    group.ticks += op.ticks
+    group.at += 1
 
-    @abstractmethod
-    def _site(self, plan: LanePlan, q: int) -> CallSite: ...
 
-    @abstractmethod
-    def _advance(self, group: Group, segment: Segment) -> None: ...
+def _apart(run: Run, group: Group, values: Any) -> None:
+    """Let the lanes with the first lane's value do the operation; the others come after.
 
-    @abstractmethod
-    def _call(self, group: Group, op: Op) -> None: ...
+    What is the same for all lanes may not be changed by each of these groups.
+    """
+    values = np.asarray(values)
+    own = values == values.flat[0]
+    if own.all():
+        _search(run, group)
+        return
+    run.count(group)
+    if not _changed(run, group) <= group.frame.plan.varying:
+        run.aside(group, ~own)
+        return
+    group.frame.apart.add(group.at)
+    try:
+        group.part(~own, group.at)
+    except Ragged:
+        run.aside(group, np.ones(group.width, bool))
+        return
+    alone(run, group)
 
-    def _count(self, group: Group) -> None:
-        if group.ticks:
-            self.block.ticks[group.ids] += group.ticks
-            group.ticks = 0
 
-    def _aside(self, group: Group, mask: Any) -> None:
-        """Set lanes of a group aside and go on with the others."""
-        self._count(group)
-        self.block.aside[group.ids[mask]] = True
-        group.keep(~mask)
-        if not group.width and self.group is group:
-            self.group = None
+def _changed(run: Run, group: Group) -> frozenset[int]:
+    """The registers that the operation at a group's position changes."""
+    plan, q = group.frame.plan, group.at
+    if plan.ops[q].kind == "call":
+        return frozenset(run.site(plan, q).changed)
+    return run.segment(plan, q, q + 1).changed
 
-    def _trouble(self, group: Group, error: Exception) -> None:
-        """See to an operation that raised: by lanes at fault, by values, or by trying."""
-        if isinstance(error, Failing):
-            self._aside(group, np.broadcast_to(error.lanes, (group.width,)))
-        elif isinstance(error, Varied):
-            self._apart(group, error.values)
-        elif group.frame.plan.ops[group.at].kind == "same":
-            self._by_reference(group)
-        else:
-            self._search(group)
 
-    def _by_reference(self, group: Group) -> None:
-        """An operation on uniform registers, by the reference engine."""
-        plan = group.frame.plan
-        op = plan.ops[group.at]
-        regs = list(group.frame.regs)
-        for k in plan.varying:
-            # Of an array that varies it may look at the lengths.
-            regs[k] = regs[k][..., 0] if isinstance(regs[k], np.ndarray) else None
-        state = State(SingleFrame(plan.code, regs, op.pc), self.options)
-        try:
-            step(state)
-        except RvmError:
-            self._aside(group, np.ones(group.width, bool))
-            return
-        for k, v in enumerate(regs):
-            if k not in plan.varying:
-                group.regs[k] = group.frame.regs[k] = v
-        self.block.erased[group.ids] += state.account.erased_bits
-        self._drifted(group, state.account.drift)
-        group.ticks += op.ticks
-        group.at += 1
+def alone(run: Run, group: Group) -> None:
+    """Do one operation before meeting others behind it."""
+    plan, q = group.frame.plan, group.at
+    if plan.ops[q].kind == "call":
+        run.call(group, plan.ops[q])
+    else:
+        run.advance(group, run.segment(plan, q, q + 1))
 
-    def _drifted(self, group: Group, drift: Any) -> None:
-        """File residues with the lanes."""
-        drifts = self.block.drifts
-        drifts[group.ids] = np.maximum(drifts[group.ids], drift)
 
-    def _apart(self, group: Group, values: Any) -> None:
-        """Let the lanes with the first lane's value do the operation; the others come after.
+def _search(run: Run, group: Group) -> None:
+    """Find the lanes that an operation fails in, by trying it on parts of them."""
+    plan, q = group.frame.plan, group.at
+    if group.width == 1:
+        run.aside(group, np.ones(1, bool))
+        return
+    if plan.ops[q].kind == "call":
+        site = run.site(plan, q)
+        group.load(site.varying, site.uniform)
+        bad = failing(
+            lambda sel: site.enter(chosen(group.regs, site.varying, sel), len(sel)),
+            group.width,
+        )
+    else:
+        segment = run.segment(plan, q, q + 1)
+        bad = failing(lambda sel: tried(run, group, segment, sel), group.width)
+    # Where no part fails by itself it is the whole that does not fit, into memory say.
+    mask = np.ones(group.width, bool)
+    if bad is not None:
+        mask[:] = False
+        mask[bad] = True
+    run.aside(group, mask)
 
-        What is the same for all lanes may not be changed by each of these groups.
-        """
-        values = np.asarray(values)
-        own = values == values.flat[0]
-        if own.all():
-            self._search(group)
-            return
-        self._count(group)
-        if not self._changed(group) <= group.frame.plan.varying:
-            self._aside(group, ~own)
-            return
-        group.frame.apart.add(group.at)
-        try:
-            group.part(~own, group.at)
-        except Ragged:
-            self._aside(group, np.ones(group.width, bool))
-            return
-        self._alone(group)
 
-    def _changed(self, group: Group) -> frozenset[int]:
-        """The registers that the operation at a group's position changes."""
-        plan, q = group.frame.plan, group.at
-        if plan.ops[q].kind == "call":
-            return frozenset(self._site(plan, q).changed)
-        return self._segment(plan, q, q + 1).changed
+def tried(run: Run, group: Group, segment: Segment, some: Any) -> None:
+    """Run a segment on copies of some lanes; raises what it raises."""
+    regs = chosen(group.regs, segment.varying, some)
+    context, account = run.context, run.state.account
+    kept = context.erased, account.erased_bits, context.drift, account.drift
+    _, _, what = segment.run(regs, len(some), NO_LIMIT, run.context, run.state)
+    context.erased, account.erased_bits, context.drift, account.drift = kept
+    if isinstance(what, Exception):
+        raise what
 
-    def _alone(self, group: Group) -> None:
-        """Do one operation before meeting others behind it."""
-        plan, q = group.frame.plan, group.at
-        if plan.ops[q].kind == "call":
-            self._call(group, plan.ops[q])
-        else:
-            self._advance(group, self._segment(plan, q, q + 1))
 
-    def _search(self, group: Group) -> None:
-        """Find the lanes that an operation fails in, by trying it on parts of them."""
-        plan, q = group.frame.plan, group.at
-        if group.width == 1:
-            self._aside(group, np.ones(1, bool))
-            return
-        if plan.ops[q].kind == "call":
-            site = self._site(plan, q)
-            group.load(site.varying, site.uniform)
-            bad = failing(
-                lambda sel: site.enter(chosen(group.regs, site.varying, sel), len(sel)),
-                group.width,
-            )
-        else:
-            segment = self._segment(plan, q, q + 1)
-            bad = failing(lambda sel: self._try(group, segment, sel), group.width)
-        # Where no part fails by itself it is the whole that does not fit, into memory say.
-        mask = np.ones(group.width, bool)
-        if bad is not None:
-            mask[:] = False
-            mask[bad] = True
-        self._aside(group, mask)
-
-    def _try(self, group: Group, segment: Segment, some: Any) -> None:
-        """Run a segment on copies of some lanes; raises what it raises."""
-        regs = chosen(group.regs, segment.varying, some)
-        context, account = self.context, self.state.account
-        kept = context.erased, account.erased_bits, context.drift, account.drift
-        _, _, what = segment.run(regs, len(some), NO_LIMIT, self.context, self.state)
-        context.erased, account.erased_bits, context.drift, account.drift = kept
-        if isinstance(what, Exception):
-            raise what
+def unexpected(run: Run, group: Group, op: Op, taken: Any) -> Any:
+    """The lanes that take a branch whose come-from does not expect them; None if none."""
+    plan, q = group.frame.plan, group.at
+    if plan.expected(op) is None:
+        return None
+    check = plan.compiled(("landing", q), lambda: Segment(plan, q, landing=True))
+    group.load(check.varying, check.uniform)
+    at = np.flatnonzero(taken)
+    bad = failing(lambda some: tried(run, group, check, at[some]), len(at))
+    if bad is None:
+        return None
+    failed = np.zeros(group.width, bool)
+    failed[at[bad]] = True
+    return failed
 
 
 def chosen(regs: list[Any], varying: tuple[int, ...], some: Any) -> list[Any]:

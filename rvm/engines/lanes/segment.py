@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rvm.emit.numpy.printer import LanePrinter
@@ -10,11 +10,10 @@ from rvm.emit.numpy.reuse import reused
 from rvm.engines.lanes.arrays import form_of
 from rvm.engines.lanes.plan import LanePlan, Op
 from rvm.engines.lanes.support import LANE_NAMES, defined
-from rvm.expr import Const, Expr
+from rvm.expr import Expr
 from rvm.ir.typed import Unprintable
 from rvm.numbers.support import NAMES
 from rvm.stmt import Branch, When
-from rvm.types import BOOL
 
 Runner = Callable[..., tuple[int, int, Any]]
 """(registers, W, ticks left, context, state) to (position, ticks, what): `what` is None,
@@ -77,7 +76,7 @@ class Segment:
 
         if self.landing:
             printer.begin()
-            printer.check(plan.landing(plan.ops[self.start]).cond, True)
+            printer.check(plan.landing(plan.ops[self.start]), True)
             add([*printer.taken(), f"_at = ({self.start}, None)", "break"], self.start)
             return lines, numbers, printer
         for q in range(self.start, self.last):
@@ -121,9 +120,9 @@ class Segment:
             add([f"if {text}:"], q)
         checks = ["pass"]
         if isinstance(branch, Branch):
-            landing = self.plan.landing(op).cond
-            if landing != cond and landing != Const(True, BOOL):
-                printer.check(landing, True)
+            expected = self.plan.expected(op)
+            if expected is not None:
+                printer.check(expected, True)
                 checks += printer.taken()
         add(checks, q, 1)
         again = ["if _n < _room: continue"] if loop else []
@@ -135,15 +134,8 @@ class Segment:
     def _text(
         self, lines: list[str], numbers: dict[int, tuple[int, int]], printer: LanePrinter
     ) -> str:
-        names = printer.regs
-        used = sorted({*self.varying, *self.uniform})
-        out = ["def run(regs, _W, _room, _ctx, state):"]
-        out += [f"    {names[k]} = regs[{k}]" for k in used]
-        if printer.builder.asks_exactly:
-            out.append("    exactly = _ctx.tolerance == 0")
-        views = [k for k in sorted(printer.scalars.elements) if k in used]
-        for k in views:
-            out.append(f"    {names[k]}_m = None if {names[k]} is None else memoryview({names[k]})")
+        names, used = printer.regs, sorted({*self.varying, *self.uniform})
+        out = opening(printer, "def run(regs, _W, _room, _ctx, state):", used)
         out += ["    _n = 0", "    try:", "        while True:"]
         self.lines_of = {}
         for k, line in enumerate(lines):
@@ -167,3 +159,14 @@ class Segment:
             kind, self.text, {**printer.scalars.constants, "LINES": self.lines_of}
         )["run"]
         return run
+
+
+def opening(printer: LanePrinter, head: str, used: Sequence[int]) -> list[str]:
+    """The first lines of a function over lanes, which make variables of the registers `used`."""
+    names = printer.regs
+    out = [head, *(f"    {names[k]} = regs[{k}]" for k in used)]
+    if printer.builder.asks_exactly:
+        out.append("    exactly = _ctx.tolerance == 0")
+    for name in (names[k] for k in sorted(printer.scalars.elements) if k in used):
+        out.append(f"    {name}_m = None if {name} is None else memoryview({name})")
+    return out

@@ -19,7 +19,7 @@ from rvm.engines.lanes.arrays import FORMS
 from rvm.engines.lanes.faults import Failing, Varied
 from rvm.engines.lanes.stacks import LaneStack
 from rvm.engines.memory import has_shape
-from rvm.engines.support import SUPPORT, Trouble
+from rvm.engines.support import SUPPORT, Trouble, defined_in
 from rvm.numbers import NumberSystem
 from rvm.numbers.base import differing
 from rvm.numbers.rounding import allowance, extent, is_lost
@@ -323,38 +323,8 @@ LANE_NAMES: dict[str, object] = {
     **SUPPORT,
     **{UFUNC + name: f for name, f in vars(np).items() if isinstance(f, np.ufunc)},
     **FORMS,
-    **{
-        f.__name__: f
-        for f in (
-            any_true,
-            array_of,
-            cell,
-            cleared,
-            copy,
-            distinct,
-            drop_lanes,
-            each,
-            erased,
-            factors,
-            guarded,
-            inside,
-            length,
-            must,
-            must_not,
-            one,
-            own,
-            pick,
-            pick_guarded,
-            pick_shared,
-            put,
-            residues,
-            spread,
-            shaped_lanes,
-            turned,
-            vector,
-            LaneStack,
-        )
-    },
+    **defined_in(globals()),
+    "LaneStack": LaneStack,
     "asarray": np.asarray,
 }
 """Names that generated code over lanes uses besides those of the number systems."""

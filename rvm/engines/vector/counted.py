@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from rvm.accounts.counts import sized_of
-from rvm.engines.counted import CountedCompiled, CountedSource, CountingPython
+from rvm.engines.counted import CountedSource, CountingPython
 from rvm.engines.vector.engine import FIRST_TICKS
 from rvm.engines.vector.loops import Declined
 from rvm.engines.vector.plan import LoopPlan
 from rvm.engines.vector.source import VectorSource
-from rvm.host.once import once
-from rvm.image import Code
 from rvm.ir.counters import Counters, counters_of
 from rvm.ir.structure import Loop
 from rvm.state import State
@@ -27,23 +25,11 @@ class CountedVectorSource(VectorSource, CountedSource):
         return super()._plan(loop, counters_of(self.code, self.flow))
 
 
-class CountedVectorCompiled(CountedCompiled):
-    """Compiled source that counts, with vectorised loops."""
-
-    source_type = CountedVectorSource
-
-
-def counted_vector_of(code: Code, strict: int) -> CountedVectorCompiled:
-    """The compiled source of a code, made at first use."""
-    key, kind = (CountedVectorCompiled, strict), CountedVectorCompiled
-    return once(code.compiled, key, kind, lambda: kind(code, strict))
-
-
 class CountingVector(CountingPython):
     """Generated source that counts, whose loops do many iterations at once."""
 
     name = "vector"
-    find = staticmethod(counted_vector_of)
+    source_type = CountedVectorSource
 
     def first_chunk(self, state: State) -> int:
         """As an ordinary run."""

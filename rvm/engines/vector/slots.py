@@ -36,8 +36,6 @@ def neutral(f: str, t: Scalar) -> str:
     """What a ufunc combines any value with to the same bits, the sign of zero included."""
     if f in ("np.multiply", "np.divide"):
         return "1.0"
-    if t.is_bool:
-        return "False"
     if t.is_exact:
         return "0"
     if t.is_complex:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.engines.lanes.support import LANE_NAMES, Context
-from rvm.engines.support import Trouble
+from rvm.engines.support import Trouble, defined_in
 from rvm.faults import RvmError
 from rvm.state import Account
 
@@ -181,24 +181,6 @@ class Erased(Context):
 
 VECTOR_SUPPORT: dict[str, object] = {
     **LANE_NAMES,
-    **{
-        f.__name__: f
-        for f in (
-            Erased,
-            RvmError,
-            Trouble,
-            distinct,
-            final,
-            final_of,
-            never,
-            room_for,
-            run_of,
-            running,
-            shifted,
-            steps,
-            total,
-            trips,
-            within,
-        )
-    },
+    **defined_in(globals()),
+    "RvmError": RvmError,
 }
