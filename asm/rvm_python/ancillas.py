@@ -12,6 +12,7 @@ from rvm_asm.stats import Stat, With
 from rvm.library import vocabulary
 from rvm_python.annotations import TypeReader, WrongType
 from rvm_python.calls import Calls
+from rvm_python.changes import shown
 from rvm_python.messages import UNREAD
 from rvm_python.names import Refused
 from rvm_python.scope import MISSING, Local, Variable
@@ -95,10 +96,17 @@ class Ancillas(Calls):
                 t = TypeReader(*self.at(args[0]), self.record, self.length_name).type(first)
             except WrongType as wrong:
                 self.refuse("A011", wrong.message, args[0], wrong.hint)
+            for a in args[1:]:
+                if self.constant(a) == 0:
+                    name = shown(args[0])
+                    hint = f"`{name}({shown(a)})` is the number, and `{name}` alone begins as zero"
+                    self.refuse("A063", "an array without elements holds nothing", a, hint)
             dims: list[Node | None] = [self.operand(a) for a in args[1:]]
             t = TypeRef(t.name, t.frac, t.fields, [*(t.dims or []), *dims] or None, start, end)
         elif len(args) > 1:
             hint = "`rvm.ancilla(rvm.f64, n)`"
+            if len(args) == 2 and self._type_object(args[1]) is not MISSING:
+                hint = f"`rvm.ancilla({shown(args[1])}({shown(args[0])}))`"
             self.refuse("A044", "`rvm.ancilla` takes one value, or a type and lengths", call, hint)
         else:
             value = self.place(args[0]) if self._is_place(args[0]) else self.operand(args[0])

@@ -55,6 +55,8 @@ class Calls(Expressions, ABC):
         self.declared: dict[str, tuple[ast.expr, dict[str, Local]]] = {}
         """What `t: f64 = e` made, by what value, and what names stood for there."""
         self._outer_shorthands: list[set[str]] = []
+        self._read: set[int] = set()
+        """The blocks that have been read, by their identity."""
         self.functions: Mapping[str, Callee] = {}
         """The parameters that are functions, and what they stand for."""
         self.passed: list[tuple[str, PythonOrigin, str]] = []

@@ -59,7 +59,8 @@ REFUSED: dict[type[ast.AST], tuple[str, str, str]] = {
     ast.List: (
         FORGETS,
         "a list that is made here would be forgotten",
-        "`with rvm.ancilla(rvm.f64, n) as t:` makes an array",
+        "an array is a parameter, or `with rvm.ancilla(rvm.f64, n) as t:`, and is filled there; "
+        "of a tuple outside, `T[0]` is a constant",
     ),
     ast.Dict: (FORGETS, "a dict that is made here would be forgotten", ""),
     ast.Set: (FORGETS, "a set that is made here would be forgotten", ""),

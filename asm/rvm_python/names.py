@@ -212,6 +212,10 @@ class Names:
             if isinstance(root, ast.Name) and self.outer(root) is MISSING:
                 self.local(root)
             whole = self.outer(root) if isinstance(root, ast.Name) else MISSING
+            if hasattr(whole, "__dict__") and not isinstance(whole, (ModuleType, type)):
+                what = f"`{text}` is a part of {_kind(whole)} from outside, which may change"
+                hint = "make it a parameter, or a name of the module or of a class"
+                self.refuse(OUTSIDE, what, e, hint)
             near = did_you_mean(at.attr, dir(whole)) if isinstance(at, ast.Attribute) else ""
             self.refuse("A005", f"nothing is called `{text}`", e, near)
         if isinstance(found, _MUTABLE):

@@ -39,6 +39,7 @@ class Statements(Control):
     def body(self, statements: Sequence[ast.stmt]) -> list[Stat]:
         """A block; what is wrong in it is reported, statement by statement."""
         out: list[Stat] = []
+        self._read.add(id(statements))
         for stat in statements:
             self._depth = self._count = 0
             try:
@@ -48,11 +49,25 @@ class Statements(Control):
         return out
 
     def _spoil(self, stat: ast.stmt) -> None:
-        """Names that a refused statement would have given a meaning."""
+        """Go on behind a refused statement: with names that it would have given a meaning, and
+        with its blocks, which may hold errors of their own."""
         match stat:
-            case ast.Assign([ast.Name(name)]) | ast.AnnAssign(ast.Name(name)):
-                if name not in self.names:
-                    self.spoiled.add(name)
+            case ast.Assign([ast.Name() as target]) | ast.AnnAssign(ast.Name() as target):
+                self.spoiled |= {target.id} - set(self.names)
+            case ast.For(target):
+                found = {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
+                self.spoiled |= found - set(self.names)
+        match stat:
+            case ast.While(body=body, orelse=rest) | ast.For(body=body, orelse=rest):
+                blocks = [body, rest]
+            case ast.If(body=body, orelse=rest):
+                blocks = [body, rest]
+            case _:
+                return
+        for block in blocks:
+            if id(block) not in self._read:
+                with self._block("names an expression in the block of line {}"):
+                    self.body(block)
 
     def _statement(self, stat: ast.stmt) -> list[Stat]:
         match stat:

@@ -475,7 +475,7 @@ def test_texts_of_assertions_are_filled(engine: str) -> None:
         ('"t is {} now", t', "t is 5 now", {}),
         ('"t is {}, not {}", t, 8, t + 1', "t is 5, not 8", {"value 3": 6}),
         ('"too small", t', "too small", {"value 1": 5}),
-        ('"{} and {}", t', "5 and {}", {}),
+        ('"{} and {{}}", t', "5 and {}", {}),
         ('""', "an assertion does not hold", {}),
     ):
         with pytest.raises(rvm.MachineError) as caught:

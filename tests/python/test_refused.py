@@ -10,6 +10,7 @@ import math
 import re
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ CASES = Path(__file__).with_name("refused.txt")
 WEIGHTS = np.arange(3.0)
 TABLE = [1, 2]
 PAIR = (1.0, 2.0)
+BOX = SimpleNamespace(size=4)
 
 
 def helper(x):
@@ -40,7 +42,7 @@ def f(x: f64, y: f64, k: i64, v: Array[f64, "n"], A: Array[f64, "n", "n"], s: St
 NAMES = {
     "rvm": rvm, "np": np, "math": math, "WEIGHTS": WEIGHTS, "TABLE": TABLE, "PAIR": PAIR,
     "helper": helper, "add": add, "f64": f64, "i64": rvm.i64, "Array": rvm.Array,
-    "Stack": rvm.Stack,
+    "Stack": rvm.Stack, "BOX": BOX,
 }  # fmt: skip
 
 
