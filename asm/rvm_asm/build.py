@@ -372,7 +372,7 @@ class Build:
         if func.functions:
             self.report.error(
                 "A045",
-                f"`{plain(func.name.text)}` takes a function, so it is no entry",
+                f"`{plain(func.name.text)}` takes a function, so it cannot be the entry",
                 func.start,
                 func.end,
                 hint="add a function that calls it with one, or `include` this text in another",

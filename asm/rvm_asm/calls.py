@@ -298,7 +298,7 @@ class Calls(Specialising):
         """Of a record's leaves those for which there are bars: a record of the argument's type."""
         if not isinstance(bars, NameGroup):
             if found is not None:
-                self.reject("A040", f"{what.text()} is no record", arg)
+                self.reject("A040", f"{what.text()} is not a record", arg)
             return None
         by_path: dict[str, Expr] = {}
         if found is not None:

@@ -13,7 +13,7 @@ _ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", '"': b'"', "'": b"'"
 
 
 class Misspelt(Exception):
-    """What stands between quotes is no text; `at` is where in it."""
+    """The characters between quotes are not a valid text; `at` is the place of the fault in it."""
 
     def __init__(self, message: str, at: int) -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ def encoded(text: str, errors: str = "strict", at: int = 0) -> bytes:
     try:
         return text.encode(errors=errors)
     except UnicodeEncodeError as error:
-        raise Misspelt("half of a surrogate pair is no character", at + error.start) from None
+        raise Misspelt("half of a surrogate pair is not a character", at + error.start) from None
 
 
 def _escaped(escape: re.Match[str], errors: str) -> bytes:

@@ -1,6 +1,6 @@
 """Conditions of an `if` that its own block can make false, where they must hold after it too.
 
-A block is looked at as lowered code.  Only changes are told whose effect follows from the text:
+A block is looked at as lowered code.  Only changes whose effect follows from the text are reported:
 those of one side of a comparison, or of a bool, by instructions that stand in the block itself.
 """
 

@@ -454,6 +454,6 @@ class CodeEmitter(ValueReader, ABC):
 
 
 def _popped(stack: Slot) -> ValueType | None:
-    """The type of what a stack holds; None of what is no stack."""
+    """The type of a stack's elements; None if this is not a stack."""
     t = stack.type
     return with_rank(t.elem, len(stack.shape)) if isinstance(t, Stack) else None

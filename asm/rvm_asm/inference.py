@@ -141,7 +141,7 @@ class Inference:
     def argument(self, written: TypeRef, shape: Shape, where: str) -> None:
         """What follows from an argument for a parameter of the type `written`.
 
-        What does not fit says nothing here: it is told when the call is checked.
+        What does not fit is ignored here: it is reported when the call is checked.
         """
         if shape.stacked:
             inner = written.fields[0].type if written.name == "stack" and written.fields else None

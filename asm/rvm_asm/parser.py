@@ -39,7 +39,7 @@ class _Parser(StatementParser):
                 continue
             first = self.i
             if self.texts[first] not in TOP:
-                # A misspelt `func` is told, whatever else stands outside already.
+                # A misspelt `func` is reported, whatever else stands outside already.
                 if not outside or "(" in self.kinds[first + 2 : first + 3]:
                     self._outside()
                 outside = True

@@ -141,7 +141,7 @@ class RegisterWriter:
         return inner if is_record or inner.name in self.records else None
 
     def _on_stack(self, written: TypeRef, types: Types) -> tuple[Node | None, ...]:
-        """The lengths of the arrays that a stack holds; () of numbers, and of what is no stack."""
+        """The lengths of the arrays that a stack holds; () if it is not a stack, or of others."""
         inner = written.fields[0].type if written.name == "stack" and written.fields else None
         return () if inner is None else tuple(self._resolved(inner, types).dims or ())
 

@@ -34,7 +34,7 @@ class Specialising(Memory):
     def _specialised(
         self, func: Func, stat: Invoke | Iterate, passed: Sequence[Node]
     ) -> tuple[str, list[Node]]:
-        """The function made for the types of a call, and the arguments that are no functions."""
+        """The function made for the types of a call, and the arguments that are not functions."""
         name = plain(func.name.text)
         if len(passed) != len(func.params):
             self.wrong_count(name, [plain(p.name) for p in func.params], len(passed), stat)

@@ -347,7 +347,7 @@ class ValueReader:
                 crossed = False
             elif isinstance(step, ShapeStep):
                 if not isinstance(inner, Slot):
-                    self.reject("A055", f"`{node.name}` is no array, and has no shape", step)
+                    self.reject("A055", f"`{node.name}` is not an array, so it has no shape", step)
                 path.append(Shaped(tuple([self.value(d) for d in step.dims])))
             elif isinstance(inner, NameGroup):
                 field = inner.fields.get(step.name)

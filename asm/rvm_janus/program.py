@@ -144,7 +144,7 @@ class ProgramParser(StatementParser):
     def _parameters(self, p: Procedure) -> None:
         while self.kinds[self.i] != ")":
             v, lengths, _ = self._head()
-            # A length that is no literal is only the author's note.
+            # A length that is not a literal is only the author's note.
             known = [n if n is not None and n.is_literal else None for n in lengths]
             self._declare(p, self.enter(v), known, False)
             if not self.accept(","):

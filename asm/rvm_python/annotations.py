@@ -25,7 +25,7 @@ _SIGNS: dict[type[ast.AST], str] = {
 
 
 class WrongType(Exception):
-    """An object that is no type; the message says what is wrong, the hint what would be right."""
+    """An object that is not a type, with a message and a hint at what would be one."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -54,7 +54,7 @@ class TypeReader:
             inner = self.type(value.elem)
             dims = [self.length(d) for d in value.lengths]
             if inner.fields is not None or inner.dims:
-                raise WrongType(f"{value!r} is an array of what is no number")
+                raise WrongType(f"{value!r} is an array of what is not a number")
             return TypeRef(inner.name, inner.frac, None, dims, self.start, self.end)
         if isinstance(value, StackWord):
             elem = Declared("", self.type(value.elem), self.start, self.end)
@@ -83,7 +83,7 @@ class TypeReader:
                 return self._formula(ast.parse(value, mode="eval").body)
             except SyntaxError:
                 pass
-        raise WrongType(f"{value!r} is no length", 'a number, a name such as "n", or "2 * n"')
+        raise WrongType(f"{value!r} is not a length", 'a number, a name such as "n", or "2 * n"')
 
     def _formula(self, node: ast.expr) -> Node:
         start, end = self.start, self.end
@@ -97,7 +97,7 @@ class TypeReader:
                 return Operator(_SIGNS[type(op)], args, start, end)
             case ast.Call(ast.Name("len" | "dim" as name), args):
                 return Application(name, [self._formula(a) for a in args], start, end)
-        raise WrongType(f"`{ast.unparse(node)}` is no length", 'a name such as "n", or "2 * n"')
+        raise WrongType(f"`{ast.unparse(node)}` is not a length", 'a name such as "n", or "2 * n"')
 
 
 def record_definition(cls: type, name: str, reader: TypeReader) -> RecordDef:

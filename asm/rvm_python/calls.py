@@ -175,7 +175,7 @@ class Calls(Expressions, ABC):
         """A call of a function, or of what is derived from one, there or back."""
         found = self._derived(f)
         if found is None:
-            self.refuse("A044", f"`{shown(f)}` is no reversible function", f, _MAP)
+            self.refuse("A044", f"`{shown(f)}` is not a reversible function", f, _MAP)
         origin, undo, marks = found
         named = {k.arg: k.value for k in call.keywords}
         duals = ("dots" if marks[-1] == "." else "bars") if marks else ""
@@ -278,7 +278,7 @@ class Calls(Expressions, ABC):
             else:
                 value = constant(defaults[name])
                 if value is MISSING or isinstance(value, tuple):
-                    self.refuse(OUTSIDE, f"the default of `{name}` is no number", call)
+                    self.refuse(OUTSIDE, f"the default of `{name}` is not a number", call)
                 out.append(Lit(value, *self.at(call)))
         return origin, out
 

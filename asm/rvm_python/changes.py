@@ -11,7 +11,7 @@ Changed = Callable[[ast.Call], Sequence[ast.expr]]
 
 
 def root(e: ast.AST) -> str:
-    """The name that a place begins with; "" of what is no place."""
+    """The name that a place begins with; "" of what is not a place."""
     while isinstance(e, (ast.Attribute, ast.Subscript)):
         e = e.value
     return e.id if isinstance(e, ast.Name) else ""
@@ -103,7 +103,7 @@ def _key(e: ast.AST) -> str:
 
 
 def reads(e: ast.expr, keep: Callable[[str], bool] = lambda _: True) -> Iterator[ast.Name]:
-    """The names whose values an expression reads; lengths of arrays are no values."""
+    """The names whose values an expression reads; lengths of arrays are not values."""
     match e:
         case ast.Call(ast.Name("len"), [ast.Name()], []):
             return

@@ -138,7 +138,12 @@ class Expressions(Names):
 
     def _literal(self, value: Any, e: ast.expr) -> Lit:
         if isinstance(value, tuple):
-            self.refuse(UNREAD, "a tuple is no value here", e, "take one of its numbers: `t[0]`")
+            self.refuse(
+                UNREAD,
+                "a tuple cannot be used as a value here",
+                e,
+                "take one of its numbers: `t[0]`",
+            )
         return Lit(value, *self.at(e))
 
     def _value_of(self, e: ast.expr) -> Node:
@@ -147,7 +152,7 @@ class Expressions(Names):
             case ast.Subscript(ast.Attribute(array, "shape"), index) if self.is_local(array):
                 return self._length(e, array, index)
             case ast.Attribute(value, "shape" | "size" | "ndim" as what) if self.is_local(value):
-                self.refuse(UNREAD, f"`.{what}` is no value here", e, "`len(x)`, or `x.shape[0]`")
+                self.refuse(UNREAD, f"`.{what}` has no value here", e, "`len(x)`, or `x.shape[0]`")
         if self.is_local(e):
             root: Any = e
             while not isinstance(root, ast.Name):
@@ -185,7 +190,7 @@ class Expressions(Names):
                 items = index.elts if isinstance(index, ast.Tuple) else [index]
                 read = [self._item(i, inner, k) for k, i in enumerate(items)]
                 return Ref(inner.name, (*inner.steps, Sub(read, inner.end, end)), start, end)
-        text = f"`{shown(e)}` is no place"
+        text = f"`{shown(e)}` is not a place"
         return self.refuse("A052", text, e, "a name, `x[i]`, `p.field`")
 
     def _item(self, e: ast.expr, whole: Ref, axis: int) -> Node | Range:
@@ -201,7 +206,7 @@ class Expressions(Names):
         value = self.constant(e)
         if type(value) is not int or value >= 0:
             if isinstance(e, ast.Constant) and value is MISSING:
-                self.refuse(UNREAD, f"`{ast.unparse(e)}` is no index", e)
+                self.refuse(UNREAD, f"`{ast.unparse(e)}` is not an index", e)
             return self.node(e)
         start, end = self.at(e)
         length = Application("dim", [whole, Lit(axis, start, end)], start, end)
@@ -266,7 +271,7 @@ class Expressions(Names):
         text = shown(f)
         if found is MISSING:
             self._value_of(f)
-            self.refuse("A004", f"`{text}` is no function", f)
+            self.refuse("A004", f"`{text}` is not a function", f)
         name = "floor" if text == "math.floor" else "len" if found is len else function_named(found)
         if name:
             return name

@@ -77,7 +77,7 @@ def _run(path: Path) -> ModuleType:
         pass
     spec = spec_from_file_location(MODULE, path)
     if spec is None or spec.loader is None:
-        raise UsageError("U047", f"{path} is no file in Python")
+        raise UsageError("U047", f"{path} is not a file in Python")
     module = module_from_spec(spec)
     with _importing(module, path):
         spec.loader.exec_module(module)

@@ -8,7 +8,7 @@ from rvm_asm.messages import Reporter, Words
 
 FORGETS, UNREAD, CHANGES, OUTSIDE = "A090", "A091", "A092", "A093"
 """Codes: a statement that forgets; one that is not read; a name for a value that changes; a name
-from outside that is no constant."""
+from outside that is not a constant."""
 
 REFUSED: dict[type[ast.AST], tuple[str, str, str]] = {
     ast.Return: (
@@ -43,7 +43,7 @@ REFUSED: dict[type[ast.AST], tuple[str, str, str]] = {
         "put it outside",
     ),
     ast.Match: (UNREAD, "`match` is not read", "`if … elif … else`"),
-    ast.Lambda: (UNREAD, "a lambda is no value here", "write the expression where it is used"),
+    ast.Lambda: (UNREAD, "a lambda cannot be used here", "write the expression where it is used"),
     ast.ListComp: (
         FORGETS,
         "a list that is made here would be forgotten",
@@ -65,8 +65,8 @@ REFUSED: dict[type[ast.AST], tuple[str, str, str]] = {
     ast.Dict: (FORGETS, "a dict that is made here would be forgotten", ""),
     ast.Set: (FORGETS, "a set that is made here would be forgotten", ""),
     ast.NamedExpr: (FORGETS, "`:=` is not read", "a line `name = expression` before this one"),
-    ast.Yield: (UNREAD, "a reversible function is no generator", ""),
-    ast.YieldFrom: (UNREAD, "a reversible function is no generator", ""),
+    ast.Yield: (UNREAD, "a reversible function is not a generator", ""),
+    ast.YieldFrom: (UNREAD, "a reversible function is not a generator", ""),
     ast.Await: (UNREAD, "a reversible function does not wait", ""),
     ast.Starred: (UNREAD, "`*` is not read here", "name the arguments one by one"),
     ast.JoinedStr: (UNREAD, "a text stands in `print` and `assert` only", ""),

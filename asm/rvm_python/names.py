@@ -88,7 +88,7 @@ class Names:
             code, message, hint = REFUSED[kind]
             self.refuse(code, message, node, hint)
         if isinstance(node, ast.Constant):
-            self.refuse(UNREAD, f"`{shown(node)}` is no number", node)
+            self.refuse(UNREAD, f"`{shown(node)}` is not a number", node)
         self.refuse(UNREAD, f"`{shown(node)}` is not read here", node)
 
     def constant(self, e: ast.expr) -> Any:
@@ -237,9 +237,9 @@ class Names:
                 OUTSIDE, f"`{text}` is a function, and no number", e, f"`{text}(…)` calls it"
             )
         if callable(found) or isinstance(found, ModuleType):
-            self.refuse(OUTSIDE, f"`{text}` is no number", e)
+            self.refuse(OUTSIDE, f"`{text}` is not a number", e)
         hint = "make it a parameter"
-        self.refuse(OUTSIDE, f"`{text}` is no number, but {_kind(found)}", e, hint)
+        self.refuse(OUTSIDE, f"`{text}` is not a number, but {_kind(found)}", e, hint)
 
 
 def _kind(value: object) -> str:

@@ -66,7 +66,7 @@ def definition(function: FunctionType) -> tuple[SourceText, ast.FunctionDef]:
     if not lines:
         raise UsageError(
             "U048",
-            f"the source of `{function.__name__}` can't be read: {code.co_filename} is no file",
+            f"the source of `{function.__name__}` can't be read: {code.co_filename} is not a file",
             hint="put it in a file or a notebook, or give the text: rvm.reversible.source(text)",
         )
     text = "".join(lines).replace("\r\n", "\n").removeprefix("\ufeff")

@@ -130,7 +130,7 @@ class Statements(Control):
         value = shown(short.value)
         self.refuse(
             FORGETS,
-            f"`{text}` names an expression (line {short.line}), and is no place",
+            f"`{text}` names an expression (line {short.line}), and is not a place",
             target,
             f"`with rvm.ancilla({value}) as {text}:` makes a place, which is freed with that value",
         )

@@ -129,7 +129,7 @@ class _Parameters:
         for star in (args.vararg, args.kwarg):
             if star is not None:
                 sign = "*" if star is args.vararg else "**"
-                reader.refuse(UNREAD, f"`{sign}{star.arg}` is no place", star, "name each one")
+                reader.refuse(UNREAD, f"`{sign}{star.arg}` is not a place", star, "name each one")
         written = [
             a
             for a in (*args.posonlyargs, *args.args, *args.kwonlyargs)
@@ -138,7 +138,7 @@ class _Parameters:
         inside = self.origin.function.__qualname__.split(".")[:-1]
         if inside and inside[-1] != "<locals>" and written and written[0].arg in ("self", "cls"):
             hint = "put it outside of the class, with the object's places as parameters"
-            reader.refuse(UNREAD, "a method is no reversible function", written[0], hint)
+            reader.refuse(UNREAD, "a method is not a reversible function", written[0], hint)
         names = {a.arg for a in written}
         reader.taken = frozenset(_made(self.node) - names)
         out: list[Declared] = []

@@ -260,7 +260,7 @@ def sized_of(code: Code) -> Sized:
 class Counts:
     """Counts of a run, or of the part of one for which a machine was told to count.
 
-    `calls`, if given, is told the time and the code of every call entered, and of every return.
+    `calls`, if given, gets the time and the code of every call entered, and of every return.
     """
 
     def __init__(self, calls: CallWatcher | None = None) -> None:
@@ -324,7 +324,7 @@ class Counts:
 
 
 class CallWatcher:
-    """What is told of calls; this one ignores them."""
+    """A listener to calls; this one ignores them."""
 
     least: int = 0
     """Calls of fewer ticks need not be told of; it may grow, but not fall."""

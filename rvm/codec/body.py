@@ -232,7 +232,7 @@ class Body:
             return Register(name, t, dims)
         shape = tuple(d.value for d in dims if isinstance(d, Const) and d.type == I64)
         if len(shape) < len(dims):
-            raise self._fault("B010", f"a length of what the stack `{name}` holds is no constant")
+            raise self._fault("B010", f"lengths of the arrays in the stack `{name}` vary")
         return Register(name, t, shape=shape)
 
     def _params(self) -> Iterator[Param]:

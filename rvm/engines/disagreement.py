@@ -25,7 +25,7 @@ from rvm.types import elem_of
 from rvm.verify.text import shortened, show
 
 MAX_CHANGES = 3
-"""How many of the changes that a condition depends on are told."""
+"""How many of the changes that a condition depends on a message lists."""
 _AFTER_ARM = {":": "`if rvm.when({}, …):`", "": "`if {}, …`"}
 """How a text names what holds after an arm, by what stands behind the condition in its line."""
 

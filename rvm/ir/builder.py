@@ -75,7 +75,7 @@ class Builder(Operations):
         self.proved: frozenset[int] = frozenset()
         """The `id`s of index expressions that are known to lie inside."""
         self.certain: frozenset[int] = frozenset()
-        """The `id`s of statements that free an ancilla which surely holds their value."""
+        """The `id`s of statements that free an ancilla which must hold their value."""
         self.turns: frozenset[Expr] = frozenset()
         """Angles of type f64 of which both sine and cosine are asked for."""
         self.one_ways: Mapping[int, OneWay] = {}

@@ -1,4 +1,4 @@
-"""Ancillas that surely hold what they are freed with: nothing has changed since they were made.
+"""Ancillas that must hold the value they are freed with: nothing has changed since they were made.
 
 Where on every way to a `free` its register was made with the same value, and neither that nor
 anything that the value reads has been written since, both are the same bits, and nothing need be
@@ -25,7 +25,7 @@ class Made(NamedTuple):
 
 
 def certain(code: Code) -> frozenset[int]:
-    """The `id`s of the statements that free an ancilla which surely holds their value."""
+    """The `id`s of the statements that free an ancilla which must hold their value."""
     return once(code.compiled, certain, frozenset, lambda: frozenset(_certain(code)))
 
 

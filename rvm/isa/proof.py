@@ -26,7 +26,7 @@ from rvm.types import BOOL, F64, I64, SCALARS, Scalar, ValueType, elem_of
 
 SAMPLES = 16
 MAX_CASES = 6
-"""The most conditions whose outcomes are told apart."""
+"""The largest number of conditions whose outcomes are distinguished."""
 TAKEN_BACK = {
     fn: other
     for pair in (("rotl", "rotr"), ("odd_product", "odd_quotient"))

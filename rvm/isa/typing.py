@@ -54,7 +54,7 @@ MAX_DEPTH = 100
 """How deep an expression may nest: walking it must not meet Python's recursion limit."""
 
 Converted = Callable[[Expr, Scalar], None]
-"""What is told of an operand that is converted, and of the type that it is converted to."""
+"""The message for an operand that is converted, and for the type that it is converted to."""
 _converted: ContextVar[Converted | None] = ContextVar("converted", default=None)
 
 
@@ -285,7 +285,7 @@ def _arg(node: Expr) -> Arg:
 def surplus(indices: int, rank: int) -> str:
     """What is wrong with so many indices of what has fewer dimensions."""
     if not rank:
-        return "this is no array, and has no elements"
+        return "this is not an array, so it has no elements"
     many = "indices" if indices > 1 else "index"
     return f"{indices} {many} for {rank} dimension{'s' * (rank > 1)}"
 

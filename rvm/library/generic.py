@@ -149,7 +149,7 @@ class GenericFunction(FunctionHandle, Generic[P]):
         if found is None:
             raise UsageError(
                 "U043",
-                f"`{self.name}` is generic, and here are no arguments that say for which types",
+                f"`{self.name}` is generic, and there are no arguments that determine its types",
                 hint=f'name them: lib["{self.name}[f64]"], or {self.name}.of(…)',
             )
         return FunctionHandle(*found, undo=self.undo, options=self._options)

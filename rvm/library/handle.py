@@ -330,7 +330,7 @@ class FunctionHandle:
         if given is not None and not isinstance(given, Mapping):
             raise UsageError(
                 "U005",
-                f"inputs go by name, or in one mapping, not as {described(given)}",
+                f"inputs are passed by name, or in one mapping, not as {described(given)}",
                 hint=f"`{self.name}` takes: {', '.join(self.parameters)}",
             )
         for name, value in (given or {}).items():

@@ -3,7 +3,7 @@
 This is their definition; what is faster leaves to it whatever it cannot settle.  Algebraic
 functions are integer roots.  The others are computed to more and more bits until all that the
 value may be rounds to one number.  That ends: by the theorems of Lindemann and of Gelfond and
-Schneider their values are no ties, but for powers with rational results, which are computed as
+Schneider their values are not ties, but for powers with rational results, which are computed as
 fractions, and what `ties` names.
 """
 
@@ -83,7 +83,7 @@ def _by_bits(name: str, frac: int, raws: tuple[int, ...]) -> int | None:
 
 
 def _half_up(twice: int) -> int:
-    """The nearest integer of a number that is no tie, from the integer below its double."""
+    """The nearest integer of a number that is not a tie, from the integer below its double."""
     return twice + 1 >> 1
 
 

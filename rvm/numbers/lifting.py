@@ -37,7 +37,7 @@ LOW = -(1 << 63)
 
 
 def root(n: int) -> int:
-    """The square root of a whole number that is no square, rounded to nearest."""
+    """The square root of a whole number that is not a square, rounded to nearest."""
     return (math.isqrt(4 * n) + 1) // 2
 
 
@@ -78,7 +78,7 @@ def _factors(m: int, e: int, precision: int) -> tuple[int, int, bool]:
 
 
 def _parts(x: float) -> tuple[int, int]:
-    """A float as m * 2**e; R009 where it is no number."""
+    """A float as m * 2**e; R009 where it is not a number."""
     if not math.isfinite(x):
         raise out_of_range(x, f"fixed({FRAC})")
     numerator, denominator = x.as_integer_ratio()
@@ -101,7 +101,7 @@ def _lifts() -> ModuleType:
 
 
 def _of_float(x: Node) -> Angle:
-    """A float as m * 2**e; refused where it is no number."""
+    """A float as m * 2**e; refused where it is not a number."""
     x = unless(x, ~(apply("fabs", x) <= LARGEST), NO_FACTOR, x)
     whole = bits(x)
     exponent = apply("lshr", whole, 52) & 0x7FF

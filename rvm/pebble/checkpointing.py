@@ -142,7 +142,7 @@ def translated(
 ) -> Iterator[Any]:
     """The library's actions for ours, with the ends of the run and of the sweep.
 
-    Before each is given out, `schedule` is told where the run and the sweep will be after it, in
+    Before each is yielded, `schedule` gets the position of the run and of the sweep after it, in
     the attributes that the library's schedules have for this.
     """
     forward, reverse, n = by.cs.Forward, by.cs.Reverse, schedule.max_n
@@ -249,7 +249,7 @@ def schedule(plan: Plan) -> Any:
 
 
 def online(pebbles: int) -> Any:
-    """A schedule for a run whose length is told at its end, by `finalize(n)`."""
+    """A schedule for a run whose length becomes known at its end, by `finalize(n)`."""
     return _classes()[1](pebbles)
 
 

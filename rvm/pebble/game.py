@@ -48,7 +48,7 @@ class Player:
     """A position of a game: pebbles, states on disk, adjoints taken, and what has been spent.
 
     What is held of a node is its value in `pebbles`: nothing here.  A subclass that plays on states
-    has a `change` of its own, which is told each action that the rules allow.
+    has a `change` of its own, which is called with each action that the rules allow.
     """
 
     def __init__(self, rules: Rules) -> None:

@@ -1,4 +1,4 @@
-"""Probes: positions of code where a run stops or is told of, at no cost where there are none.
+"""Probes: positions of code where a run stops or is reported, at no cost where there are none.
 
 A run is watched by *arming* its frames: their code is exchanged for a variant with traps
 (`rvm.probes.armed`), which engines compile as they compile all code, guards included.  Code that

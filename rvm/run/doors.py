@@ -1,4 +1,4 @@
-"""What callers call with fixed words, `f.grad(loss=…)`: a wrong call is told in these words."""
+"""Methods with fixed keywords, `f.grad(loss=…)`: wrong calls are reported in these words."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ def _refused(method: Any, handle: Any, positional: int, named: Collection[str]) 
     elif strange:
         message = f"`{name}` takes no `{strange[0]}`"
     elif any(p.kind is Parameter.POSITIONAL_ONLY for p in own):
-        message = f"inputs of `{name}` go by name, or in one mapping"
+        message = f"inputs of `{name}` are passed by name, or in one mapping"
     else:
-        message = f"what `{name}` takes goes by name"
+        message = f"`{name}` takes its arguments by name"
     inputs = handle.parameters
     some = inputs[0] if inputs else "x"
     shown = [SHOWN[w].format(some) for w in first]

@@ -92,7 +92,7 @@ class Result(Mapping[str, Any]):
 
     @property
     def info(self) -> Info:
-        """What rounding did in the run.  Records, which are no runs, have none."""
+        """What rounding did in the run.  Records, which are not runs, have none."""
         found = self._info
         if found is None:
             # What is asked for then is a field of that name.

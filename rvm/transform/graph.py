@@ -140,7 +140,7 @@ class Graph:
         if node.leaf is not None:
             return self._lengths.of_place(node.leaf) if isinstance(node.leaf, Place) else None
         if node.lazy:
-            return None  # what it may evaluate, and has the shape of, is no node
+            return None  # what it may evaluate, and has the shape of, is not a node
         dims = [self.dims(a) for a in node.args]
         known = [d for d in dims if d is not None]
         if len(known) < len(dims):

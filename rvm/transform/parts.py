@@ -1,7 +1,7 @@
 """Which parts of arrays a piece of code changes, where its text tells.
 
 They are places whose indices hold the same throughout the piece, so that they can be named before
-it and behind it.  What callees change of their parameters is told in the caller's terms.
+it and behind it.  What callees change of their parameters is expressed in the caller's terms.
 """
 
 from __future__ import annotations

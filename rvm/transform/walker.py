@@ -86,11 +86,11 @@ class Walker(Duals):
         """Gains that wait, with the position that they belong to."""
         self._forth: Place | None = None
         self.zero: frozenset[int] = frozenset()
-        """The adjoints that are surely zero where the code has come to, as registers."""
+        """The adjoints that are always zero at the present position, as registers."""
         self.origins: list[int] = []
 
     def walk(self, visit: Callable[[int], None] | None = None) -> Function:
-        """The finished function; `visit` is told of each instruction before it is gone over."""
+        """The finished function; `visit` is called for each instruction before it is walked."""
         f, at = self.f, dict[int, int]()
         for pc in reversed(range(len(f.code))) if self.rules.back else range(len(f.code)):
             instr = f.code[pc]

@@ -1,4 +1,4 @@
-"""Adjoints that are surely zero on the way back, whatever the inputs.
+"""Adjoints that are always zero on the way back, whatever the inputs.
 
 An ancilla's adjoint begins as zero where the ancilla was freed, and stays zero until something
 gains that is not: while a function undoes what it uncomputed, nothing that it holds is known to

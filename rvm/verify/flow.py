@@ -21,7 +21,7 @@ from rvm.isa import ENDS, MAKES
 from rvm.program import Function, Instr
 
 MAX_CONFLICTS = 20
-"""How many disagreements between paths are told in full."""
+"""How many disagreements between paths are reported in full."""
 
 
 def condition(instr: Instr) -> bool | None:

@@ -55,7 +55,7 @@ def inverse(code: Sequence[Instr]) -> tuple[Instr, ...]:
 class Counted(NamedTuple):
     """A loop over consecutive numbers: its variable, the first and the last number, and its body.
 
-    `step` is 1 or -1; the register `behind` was made as `end`, by which the bounds are told.
+    `step` is 1 or -1; the register `behind` was made as `end`, by which the bounds are recognised.
     """
 
     variable: int

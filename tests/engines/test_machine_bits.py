@@ -128,7 +128,7 @@ def test_functions_of_libm_are_total_as_the_stated_ones(fn: str) -> None:
                 want, found, many = own(*args), theirs(*args), whole(*map(np.array, args))
             if fn in ("sin", "cos", "tan") and abs(x) > 1e299:
                 continue
-            # NumPy has roots for some powers, in which -inf is no number.
+            # NumPy has roots for some powers, in which -inf is not a number.
             both = [found, found if fn == "**" else many]
             np.testing.assert_allclose(both, [want] * 2, rtol=1e-14, err_msg=str(args))
 

@@ -45,7 +45,7 @@ def offset(d: Draw) -> list[Step]:
 
 
 def too_small(d: Draw) -> list[Step]:
-    """Scales whose products are no numbers."""
+    """Scales whose products are not numbers."""
     m = 10.0 ** (d.one(100, 155, 160, 165, 200) * d.one(-1, 1))
     return [scaled(d.a, m, "mul"), scaled(d.a, d.one(1.0, m), "mul"), gained("y", d.a, 1 / m, "")]
 

@@ -202,7 +202,7 @@ WRONG_CALLS = {
     "rvm.gradient_of(axpy)(y, 2, x)": "takes `bars=`",
     "rvm.gradient_of(~axpy)(y, 2, x, bars=(1, y))": "takes a reversible function",
     "rvm.gradient_of(y)(y, 2, x, bars=(1, y))": "takes a reversible function",
-    "rvm.map(y, x)": "`y` is no reversible function",
+    "rvm.map(y, x)": "`y` is not a reversible function",
     "rvm.map()": "takes a function and arguments",
     "rvm.gradient_of(axpy)": "gradient_of",
 }
@@ -345,9 +345,9 @@ def test_methods_and_stars_are_refused() -> None:
         def g(*xs):
             pass
 
-    with pytest.raises(rvm.AssemblyError, match="a method is no reversible function"):
+    with pytest.raises(rvm.AssemblyError, match="a method is not a reversible function"):
         Thing.f(1, 2)
-    with pytest.raises(rvm.AssemblyError, match=r"`\*xs` is no place"):
+    with pytest.raises(rvm.AssemblyError, match=r"`\*xs` is not a place"):
         Thing.g()
 
 
@@ -604,7 +604,7 @@ STUB = Path(rvm.__file__).parent / "library" / "words.pyi"
 def words_stub() -> str:
     """What type checkers know of the words of reversible functions; the table has more of them."""
     names = sorted({n for n in words() if not iskeyword(n)} - {*rvm.__all__})
-    # A variable with the type Any is no type to pyright, and an alias of Any cannot be called.
+    # A variable with the type Any is not a type to pyright, and an alias of Any cannot be called.
     types = [f"{n} = _any.{n}" for n in names if n in SCALARS]
     rest = [f"{n}: Any" for n in names if n not in SCALARS]
     head = f'"""The words of reversible functions, for type checkers: {COMMAND} writes this."""'

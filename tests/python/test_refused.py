@@ -83,7 +83,7 @@ def rewritten() -> None:
 
 
 def test_what_is_given_instead_is_there() -> None:
-    """The functions that hints name are read, and what they stand for is no function here."""
+    """The functions that hints name are read, and what they stand for is not a function here."""
     for name, hint in INSTEAD.items():
         assert name not in FUNCTIONS
         for call in re.findall(r"(?:np|rvm)\.\w+", hint):

@@ -14,7 +14,7 @@ import rich_click as click
 def command(listen: str | None) -> None:
     """Serve editors that speak the Debug Adapter Protocol, over standard input and output.
 
-    Editors start this themselves: docs/editors.md says how they are told.
+    Editors start this themselves: docs/editors.md says how to set them up.
 
     rvm dap --listen 127.0.0.1:4711
     """

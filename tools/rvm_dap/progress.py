@@ -11,9 +11,9 @@ from rvm.run.machine import Machine
 from rvm_dap.protocol import Channel
 
 PATIENCE = 0.7
-"""Seconds before a client is told that something takes long."""
+"""Seconds before a client is informed that something takes long."""
 INTERVAL = 0.25
-"""Seconds between what it is told."""
+"""Seconds between two messages about it."""
 
 
 class ProgressEvents(Onlooker):

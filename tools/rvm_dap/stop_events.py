@@ -1,4 +1,4 @@
-"""What the client is told of stops: where they stand, and which have come or gone without it."""
+"""Events about stops: where they are, and which were set or removed without the client."""
 
 from __future__ import annotations
 

@@ -143,6 +143,6 @@ def parameter(
 def register_value(
     depth: int, name: str, text: str, register: Register, raw: Any, hexadecimal: bool
 ) -> Child:
-    """A register's value; the arrays of a stack are no places, which could be named or set."""
+    """A register's value; the arrays of a stack are not places, which could be named or set."""
     text = "" if register.shape else text
     return value_of_type(depth, name, text, *seen(register, raw), hexadecimal)

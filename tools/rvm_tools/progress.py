@@ -107,7 +107,7 @@ def watching(machine: Machine, total: int | None, what: str) -> Iterator[None]:
 
 @contextmanager
 def naming(what: str) -> Iterator[Callable[[str], None]]:
-    """A function that is told what comes next, and shows it and how many came before."""
+    """A function that takes what comes next, and shows it and how many came before."""
     if not sys.stderr.isatty():
         yield lambda text: None
         return

@@ -17,7 +17,7 @@ def show_cost(found: Sequence[PureFunction], wrt: Sequence[str], lengths: str) -
     for part in filter(None, lengths.split(",")):
         name, _, value = part.partition("=")
         if not value.strip().isdigit():
-            raise UsageError("U006", f"`{part}` is no length", hint="--cost n=100,m=3")
+            raise UsageError("U006", f"`{part}` is not a length", hint="--cost n=100,m=3")
         sizes[name.strip()] = int(value)
     for f in found:
         click.echo(f"{f!r}\n{f.cost(wrt, **sizes)}")

@@ -21,7 +21,7 @@ MARK = "# Written by `rvm stubs`"
 """How the text of a stub begins; other files are not written over."""
 _OPTIONS = "**options: Unpack[RunOptions]"
 _NARROW = "  # type: ignore[override]"
-"""What takes these names alone is no function that takes any."""
+"""What takes these names alone is not a function that takes any."""
 _TYPED = "rvm.library.typed"
 
 
@@ -56,7 +56,7 @@ def stub_path(file: str) -> Path:
     if not path.stem.isidentifier() or iskeyword(path.stem):
         raise UsageError(
             "U006",
-            f"`{path.stem}` can't be imported: it is no name in Python",
+            f"`{path.stem}` can't be imported: that is not a name in Python",
             hint=f"call the file {re.sub(r'[^0-9A-Za-z_]', '_', path.stem)}{path.suffix}",
         )
     return path.with_suffix(".pyi")

@@ -40,7 +40,7 @@ PACES = {
     "straight": ('"llvm.loop.unroll.full"',),
     "single": ('"llvm.loop.vectorize.enable", i1 false',),
 }
-"""What LLVM is told of loops, as `rvm.ir.builder.Builder.nest` has it."""
+"""LLVM's metadata of loops, by what `rvm.ir.builder.Builder.nest` knows of them."""
 MARKS = frozenset(["begin", "perform", "done", "edge", "erased", "entering", "unreturned"])
 MARKS |= {"returned", "rounded", "settle", "part"}
 
@@ -452,7 +452,7 @@ class Printer:
         self.label(out)
 
     def _pace(self, name: str) -> str:
-        """What LLVM is told of a loop."""
+        """The metadata of a loop."""
         if not name:
             return ""
         if name not in self._paces:

@@ -159,7 +159,7 @@ _warned = False
 
 
 def _refused(path: Path, why: str) -> OSError:
-    """The error for what is not ours; the first in a process is told."""
+    """The error for a file or folder that is not ours; the first in a process is a warning."""
     global _warned
     if not _warned:
         _warned = True

@@ -172,7 +172,7 @@ def _fewest_moves(task: Task, budget: float, strategy: str) -> Answer:
                 "P002",
                 f"`{name}` holds {peak:,} of the graph's nodes, and the budget is {budget:,.0f}",
                 values={"budget": budget, "least": peak, "bound": least},
-                hint=f'pebbles={peak}, or the strategy "best", which computes nodes anew',
+                hint=f'pebbles={peak}, or the strategy "best", which computes nodes again',
             )
     if strategy == "best" and dag.sizes is dag.costs is None and dag.is_chain():
         return "knill", Candidate(knill_chain(len(dag), budget)), int(bound), True

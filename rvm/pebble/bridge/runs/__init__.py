@@ -6,7 +6,7 @@
     for i, state in run.back(x0): ...               # s_n, ..., s_0
 
 A step is a Python function on NumPy states (see `steps`), or a function of a program (see
-`functions`).  What is held, and what is computed again, is told by a plan, and what was done is
+`functions`).  A plan determines what is held and what is computed again, and what was done is
 counted: both come with each result, and they agree.
 """
 

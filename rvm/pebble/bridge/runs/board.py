@@ -1,6 +1,6 @@
 """Playing a schedule on states: what is held of a node is its state, and actions change it.
 
-What a move does to states is told by `Moves`: for Python functions in `steps`, for functions of
+What a move does to states is defined by `Moves`: for Python functions in `steps`, for functions of
 programs in `functions`.
 """
 
