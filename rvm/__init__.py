@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rvm.library.derived import check_grad, gradient, invert, tangent
     from rvm.library.frontends import assemble, load
     from rvm.library.handle import FunctionHandle, Library
-    from rvm.library.importing import install_import_hook
+    from rvm.library.import_hook import install_import_hook
     from rvm.library.lane_map import LaneErrors
     from rvm.library.pure import pure
     from rvm.library.reversible import reversible
@@ -80,7 +80,7 @@ _HOMES = {
         "VerifyError",
     ),
     "library.frontends": ("assemble", "load"),
-    "library.importing": ("install_import_hook",),
+    "library.import_hook": ("install_import_hook",),
     "run.machine": ("Machine",),
     "library.lane_map": ("LaneErrors",),
     "numbers": ("Fixed", "LogNumber"),

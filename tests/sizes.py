@@ -12,8 +12,8 @@ Four decorators hand what is left out over to the marker `deep`:
 Two hand it over to the marker `wide`, which CI runs after an ordinary run:
 
 - `@wide` on a test that takes seconds, of what other tests look at as well: all of it.
-- `@thin` on a parametrised test: of the cases that the decorators above leave, a quarter is
-  ordinary, in which each value of a parameter with few values comes, as engines are.
+- `@thin` on a parametrised test: of the cases that the decorators above leave, an eighth is
+  ordinary, and those with each value of a parameter that has few, such as engines.
 """
 
 from __future__ import annotations
@@ -83,15 +83,12 @@ def left_out(items: Iterable[pytest.Item]) -> dict[str, list[pytest.Item]]:
                 order, lambda case, n=mark.args: set(combinations(_values(case), *n or [1]))
             )
         elif cases[0].get_closest_marker("some"):
-            kept = order[: _quarter(order)]
+            kept = order[: -(-len(order) // 4)]
         out["deep"] += _without(order, kept)
         if cases[0].get_closest_marker("thin"):
-            out["wide"] += _without(kept, _thinned(kept))
+            ordinary = [case for case in kept if not case.get_closest_marker("deep")]
+            out["wide"] += _without(ordinary, _thinned(ordinary))
     return out
-
-
-def _quarter(cases: Sequence[Case]) -> int:
-    return -(-len(cases) // 4)
 
 
 def _values(case: Case) -> list[Value]:
@@ -110,10 +107,10 @@ def _each(cases: Sequence[Case], groups: Callable[[Case], set[Any]]) -> list[Cas
 
 
 def _thinned(cases: Sequence[Case]) -> list[Case]:
-    """A quarter of some cases, and those that have a value of few that these have not."""
+    """An eighth of some cases, and those that have a value of few that these have not."""
     distinct = Counter(key for key, _ in {value for case in cases for value in _values(case)})
     few = {key for key, count in distinct.items() if count <= FEW}
-    first = cases[: _quarter(cases)]
+    first = cases[: -(-len(cases) // 8)]
     seen = {value for case in first for value in _values(case)}
     rest = cases[len(first) :]
     return [*first, *_each(rest, lambda case: {v for v in _values(case) if v[0] in few} - seen)]

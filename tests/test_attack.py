@@ -15,6 +15,7 @@ from attack.command import again, main
 from attack.crew import Worker
 from attack.reduction import BYTES, LINES, OutOfTime, shrunk
 from click.testing import CliRunner
+from sizes import thin, wide
 
 WRONG, READER = "attack.planted.wrong_engine", "attack.planted.reader"
 
@@ -25,6 +26,7 @@ def campaign(out: Path, name: str, inputs: int, jobs: int = 1, seed: int = 1) ->
     return made
 
 
+@wide
 def test_what_is_planted_in_a_reader_is_found_and_made_small(tmp_path: Path) -> None:
     made = campaign(tmp_path, READER, 98, seed=221)
     tally = made.tallies[READER]
@@ -56,6 +58,7 @@ def test_an_input_that_sleeps_hangs_too(tmp_path: Path) -> None:
         worker.close()
 
 
+@wide
 def test_a_wrong_operation_is_found_and_made_small(tmp_path: Path) -> None:
     made = campaign(tmp_path, WRONG, 12)
     found = next(f for f in made.findings.values() if "python is not reference" in f.signature)
@@ -65,6 +68,7 @@ def test_a_wrong_operation_is_found_and_made_small(tmp_path: Path) -> None:
     assert head.startswith("; sound ") and len(lines) < 8
 
 
+@wide
 def test_the_same_seed_tries_the_same_inputs(tmp_path: Path) -> None:
     # None of these inputs ends its process, which takes a second to begin anew.
     made = [campaign(tmp_path / str(jobs), READER, 60, jobs, seed=8) for jobs in (1, 2)]
@@ -75,6 +79,7 @@ def test_the_same_seed_tries_the_same_inputs(tmp_path: Path) -> None:
     assert other.findings.keys() != made[0].findings.keys()
 
 
+@thin
 @pytest.mark.parametrize("name", KINDS)
 def test_every_kind_makes_inputs_and_most_have_no_finding(name: str, tmp_path: Path) -> None:
     """What a few inputs of each kind come to; that they are tried at all, and can be refused."""
@@ -88,6 +93,7 @@ def test_every_kind_makes_inputs_and_most_have_no_finding(name: str, tmp_path: P
     assert outcomes <= {"accepted", "refused", "found"}
 
 
+@wide
 def test_one_command_does_all(tmp_path: Path) -> None:
     def attack(*words: str) -> tuple[int, str]:
         result = CliRunner().invoke(main, [*words, "--jobs", "1", "--out", str(tmp_path)])
@@ -101,6 +107,7 @@ def test_one_command_does_all(tmp_path: Path) -> None:
     assert attack("--kinds", "nonsense")[0] == 2
 
 
+@wide
 def test_the_memory_of_a_process_is_not_that_of_its_parent() -> None:
     code = "from attack.worker import peak_memory; print(peak_memory())"
     parent = (

@@ -15,7 +15,7 @@ from attack.programs import sound as random_programs
 from hypothesis import given
 from hypothesis import strategies as st
 from programs.both_ways import Case, cases, refusals
-from sizes import examples
+from sizes import examples, wide
 
 import rvm
 from rvm.accounts.counts import Counts, sized_of
@@ -78,6 +78,7 @@ def counted(machine: Machine, *stops: int) -> list[tuple[Any, int, Any, str]]:
 # ---------------------------------------------------------------- generated source = stepping
 
 
+@wide
 @pytest.mark.parametrize("engine", GENERATED)
 def test_counters_are_equal_to_stepping(engine: str) -> None:
     @examples(40)

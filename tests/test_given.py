@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rvm_tools.literals import read_literal
 from rvm_tools.values import inputs_for
-from sizes import examples
+from sizes import examples, thin
 
 import rvm
 from rvm.engines import ENGINES
@@ -117,6 +117,7 @@ def took(f: Callable[[Scalar, Any], Any], t: Scalar, v: Any) -> str:
         return "refused"
 
 
+@thin
 @pytest.mark.parametrize("t", TYPES, ids=str)
 def test_all_ways_take_the_same(t: Scalar) -> None:
     for v in GIVEN:

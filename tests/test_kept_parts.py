@@ -8,7 +8,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from sizes import first_and_another, sample, sized
+from sizes import first_and_another, sample, sized, thin
 
 import rvm
 from rvm.engines import executing
@@ -97,6 +97,7 @@ def wanted(form: str, x: Any) -> tuple[float, Any]:
     return float(y), np.where(hit, square, 1 + square)
 
 
+@thin
 @pytest.mark.parametrize("form", CHANGES)
 @sized
 def test_what_is_brought_back_is_what_it_was_and_so_are_gradients(form: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import mpmath
 import numpy as np
 import pytest
+from sizes import thin
 
 import rvm
 from rvm.engines import executing
@@ -284,6 +285,7 @@ def test_what_is_undone_and_lives_on_is_what_it_was(shape: tuple[str, str, str, 
     tried(shape, ENGINES[:1], shape[3] == "f64")
 
 
+@thin
 @pytest.mark.parametrize("shape", sample(97), ids="-".join)
 def test_on_every_engine(shape: tuple[str, str, str, str]) -> None:
     tried(shape, ENGINES, False)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import part, sized
+from sizes import part, sized, thin
 
 import rvm
 from rvm.engines import ENGINES, engine, executing
@@ -104,6 +104,7 @@ func wide(n: i64)
         program.wide(n=2**60, engine=engine)
 
 
+@thin
 @each_engine
 @sized
 def test_recursion_is_as_deep_as_memory(engine: str) -> None:
@@ -136,6 +137,7 @@ func main(s: u64, n: i64)
 """A sum that no compiler finds a formula for."""
 
 
+@thin
 @each_engine
 @pytest.mark.parametrize("back", [False, True])
 def test_control_c_stops_at_an_instruction_boundary(engine: str, back: bool) -> None:

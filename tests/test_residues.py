@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import some
+from sizes import some, thin, wide
 
 import rvm
 from rvm.engines import executing
@@ -536,6 +536,7 @@ def test_what_a_callee_restores_by_construction_is_known_to_the_caller(engine: s
         ).b == pytest.approx(3 * 10000.1)
 
 
+@wide
 def test_drift_is_the_same_bits_on_every_engine() -> None:
     """And in lanes: complex numbers too, single ones and arrays."""
     for library, name, t, fine in programs():
@@ -567,6 +568,7 @@ HANDED_ON = {
 }
 
 
+@thin
 @pytest.mark.parametrize("how", HANDED_ON)
 def test_what_is_handed_on_may_have_been_rounded_before_it_is_handed_back(how: str) -> None:
     """A run of the inverse alone begins with what rounding has left: it is not refused for that."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rvm_tools.isa_page import members
+from sizes import thin
 from undone import WAYS, Undone, program
 
 import rvm
@@ -29,6 +30,7 @@ def assert_told(h: Undone) -> None:
         assert out.info.error[k] > 0 or out[k] == exact
 
 
+@thin
 @pytest.mark.parametrize("seed", range(20))
 def test_no_result_is_further_off_than_ten_times_its_estimate(seed: int) -> None:
     assert_told(program(seed))

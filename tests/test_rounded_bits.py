@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rvm_tools.isa_page import members
-from sizes import sample
+from sizes import sample, thin
 from test_counting import ENGINES
 
 import rvm
@@ -87,6 +87,7 @@ def test_what_is_absorbed_is_lost(engine: str) -> None:
     assert machine.erased_bits == 0, "they are in the account of energy alone"
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("kind", "dtype"), [("d", np.float64), ("f", np.float32)])
 @pytest.mark.parametrize("shape", ["", "[n]"])
@@ -114,6 +115,7 @@ def test_gaps_of_updates(engine: str, kind: str, dtype: Any, shape: str) -> None
                 assert sum(found.values()) == want, (op, x)
 
 
+@thin
 @pytest.mark.parametrize("back", [False, True])
 @pytest.mark.parametrize("x", [1e16, 0.3, -1e-20, math.inf, math.nan])
 def test_engines_agree(x: float, back: bool) -> None:
@@ -130,6 +132,7 @@ def test_engines_agree(x: float, back: bool) -> None:
     assert found[0]
 
 
+@thin
 @pytest.mark.parametrize("n", [1, 3, 8, 21])
 def test_rounds_of_loops_that_are_joined(n: int) -> None:
     program, found = rvm.assemble(MATRICES), []

@@ -35,7 +35,7 @@ def test_a_thinned_test_keeps_each_value_of_parameters_with_few(name: str) -> No
         if len(values) <= sizes.FEW:
             assert {case.callspec.params[key] for case in kept} == set(values)
     few = sum(len(v) for v in SHAPES[name].values() if len(v) <= sizes.FEW)
-    assert len(kept) <= -(-len(every) // 4) + few
+    assert len(kept) <= -(-len(every) // 8) + few
 
 
 @pytest.mark.parametrize("name", SHAPES)

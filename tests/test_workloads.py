@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rvm_tools.drift import drifts
-from sizes import sample
+from sizes import sample, wide
 
 import rvm
 from rvm import InvertibilityError, LogNumber, Machine
@@ -136,6 +136,7 @@ def test_element_added_to_itself_is_an_error(engine: str) -> None:
     assert y.tolist() == [1.0, 2.0]
 
 
+@wide
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", ["fixeds", "floats"])
 @sample

@@ -32,7 +32,7 @@ from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Node, Ref, Word
 from rvm_asm.printer import quoted
 from rvm_asm.scope import Binding, NameGroup, Slot, leaves_of, plain
-from rvm_asm.specialising import Specialising
+from rvm_asm.specialisation import Specialising
 from rvm_asm.stacked import text_of
 from rvm_asm.stats import EffectStat, Invoke, Iterate
 from rvm_asm.values import Rejected

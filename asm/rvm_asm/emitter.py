@@ -25,9 +25,9 @@ from rvm_asm.nodes import Declared, Node, Ref
 from rvm_asm.parts import HeldPart, hold_part
 from rvm_asm.program import Declarations, Signing
 from rvm_asm.scope import Alias, Scope, Slot, leaves_of
-from rvm_asm.spelling import spelt
 from rvm_asm.stacked import HeldTop, held_in, hold, move
 from rvm_asm.stats import Func, Jump, OpStat, Stat
+from rvm_asm.text_bytes import spelt
 from rvm_asm.values import Rejected, ValueReader
 
 MAX_EXPANSIONS = 1 << 16

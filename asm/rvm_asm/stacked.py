@@ -21,8 +21,8 @@ from rvm.program import Instr, stack_text
 from rvm.types import I64, Array, Scalar, Stack, elem_of, rank_of, with_rank
 from rvm_asm.nodes import Lit, Node, Word
 from rvm_asm.scope import Slot
-from rvm_asm.spelling import length_of
 from rvm_asm.stats import For, Stat
+from rvm_asm.text_bytes import length_of
 
 if TYPE_CHECKING:
     from rvm_asm.emitter import CodeEmitter

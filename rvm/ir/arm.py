@@ -5,8 +5,8 @@ from __future__ import annotations
 from rvm.expr import places
 from rvm.image.traps import Changed, Guard
 from rvm.ir.builder import TRUE, Builder, rewrite
+from rvm.ir.loop_facts import live_at
 from rvm.ir.node import Block, Node
-from rvm.ir.reading import live_at
 from rvm.ir.typed import Unprintable
 from rvm.ir.values import scalar
 

@@ -21,10 +21,10 @@ from rvm.ir.count import count
 from rvm.ir.flow import FALLS, JUMPS, RETURNS, Cycle, Edge, Flow
 from rvm.ir.hoist import hoisted
 from rvm.ir.kind import INNER, Kind
+from rvm.ir.loop_facts import live_at, turns
 from rvm.ir.loops import Counted, counted
 from rvm.ir.node import Node
 from rvm.ir.oneway import one_way
-from rvm.ir.reading import live_at, turns
 from rvm.ir.registers import declare, enter, finish, stop
 from rvm.ir.short import short
 from rvm.ir.statements import instruction_at, note

@@ -11,7 +11,7 @@ from rvm.expr import Expr, reads
 from rvm.ir.blocks import FunctionBuilder
 from rvm.ir.flow import Cycle
 from rvm.ir.jam import Jam
-from rvm.ir.joining import join
+from rvm.ir.joined_rounds import join
 from rvm.ir.loops import Counted, Inner, Inside
 from rvm.ir.node import I64, Node
 from rvm.ir.typed import Unprintable

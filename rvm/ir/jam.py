@@ -25,7 +25,7 @@ from typing import cast
 from rvm.expr import Const, Expr, Index, Place
 from rvm.image import Code
 from rvm.ir.flow import Cycle
-from rvm.ir.reading import touched
+from rvm.ir.loop_facts import touched
 from rvm.stmt import Alloc, Free, Update
 from rvm.types import I64, Array
 from rvm.verify.affine import affine

@@ -15,7 +15,7 @@ from rvm.expr import LENGTHS, Apply, Const, Expr, Index, Place, Span, reads
 from rvm.image import Code
 from rvm.ir.flow import Cycle, Flow
 from rvm.ir.jam import Jam, Rounds, jam
-from rvm.ir.reading import (
+from rvm.ir.loop_facts import (
     MAX_STEP,
     bound,
     live_at,

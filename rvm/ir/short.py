@@ -9,7 +9,7 @@ from __future__ import annotations
 from rvm.expr import Apply, Const, Expr, Place
 from rvm.image import Code
 from rvm.ir.flow import Cycle, Flow
-from rvm.ir.reading import bound
+from rvm.ir.loop_facts import bound
 from rvm.stmt import Alloc
 
 MOST = 4

@@ -26,7 +26,7 @@ _NAN = {64: 0x7FF8 << 48, 32: 0x7FC0 << 16}
 
 def gap(t: Scalar, guess: Any, meant: Any) -> tuple[int, ...]:
     """The gaps from a raw value to another."""
-    if t.is_complex:
+    if t.parts > 1:
         return _gap(64, guess.real, meant.real), _gap(64, guess.imag, meant.imag)
     if t.is_exact:
         return (_wrapped(int(meant) - int(guess)),)

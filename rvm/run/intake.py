@@ -134,7 +134,7 @@ def _quick(t: Scalar) -> type | None:
     """The Python type whose values are raw values as they are; None if none is."""
     if t.name == "f64":
         return float
-    return complex if t.is_complex else None
+    return complex if t.parts > 1 else None
 
 
 Length = tuple[int, int, int | None, int]

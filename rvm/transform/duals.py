@@ -17,7 +17,7 @@ from rvm.isa.derivatives import adjoint_type
 from rvm.isa.shapes import Dims, Lengths
 from rvm.program import Function, Instr, Layout, Param, Program, Record, Register, Span
 from rvm.transform.graph import Graph
-from rvm.transform.sharing import share
+from rvm.transform.shared_parts import share
 from rvm.types import F64, I64, Array, RegisterType, Scalar, Stack, ValueType, elem_of, with_rank
 
 BAR, DOT = "_bar", "_dot"

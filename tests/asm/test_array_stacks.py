@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rvm_asm import disassemble
+from sizes import thin
 
 import rvm
 from rvm.codec import decode, encode
@@ -134,6 +135,7 @@ def test_lengths_that_no_array_on_a_stack_has_are_refused(shape: Any) -> None:
     assert caught.value.code == "B010"
 
 
+@thin
 @pytest.mark.parametrize("engine", executing())
 def test_there_and_back(engine: str) -> None:
     lib = rvm.assemble(TEXT)
@@ -233,6 +235,7 @@ NINE = [0.0, 1.0, 1.0, 2.0, 2.0, 2.0, 3.0, 3.0, 3.0]
 TWELVE = [1, 2, 3, 7, 8, 7, 7, 8, 7, 7, 7, 9]
 
 
+@thin
 @pytest.mark.parametrize("engine", executing())
 @pytest.mark.parametrize(
     ("name", "given", "want"),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from rvm_asm import disassemble
-from sizes import part, sized, some
+from sizes import part, sized, some, thin
 
 import rvm
 from rvm.codec import decode, encode
@@ -321,6 +321,7 @@ def test_products_of_integers_by_odd_constants(t: Scalar) -> None:
             rvm.assemble(f"func f(x: {t}, y: {t})\n    add {k + 1} * x, y")
 
 
+@thin
 @pytest.mark.parametrize("t", SCALARS)
 def test_literals_of_every_type_beside_a_place(t: str) -> None:
     literals = ["2", "3", "true", "1.5", *(["1j", "2.0 - 1j"] if SCALARS[t].is_complex else [])]

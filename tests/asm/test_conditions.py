@@ -8,6 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 
 import pytest
+from sizes import thin, wide
 
 import rvm
 from rvm.faults import AssemblyWarning, Diagnostic
@@ -30,6 +31,7 @@ def warned(text: str) -> tuple[rvm.Library, list[Diagnostic]]:
     return lib, [w.message.diagnostic for w in found if isinstance(w.message, AssemblyWarning)]
 
 
+@thin
 @pytest.mark.parametrize("orelse", [False, True], ids=["if", "else"])
 @pytest.mark.parametrize("cond", COMPARED)
 def test_warnings_are_where_some_number_fails(cond: str, orelse: bool) -> None:
@@ -164,6 +166,7 @@ def test_functions_in_python_are_told_in_python() -> None:
     assert found[0].filename == __file__
 
 
+@wide
 def test_texts_that_are_right_are_not_warned_of() -> None:
     """All examples, programs and texts of the library but one, which is there to fail."""
     told = set()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from mpmath import mp
 from rvm_asm import assemble, disassemble
-from sizes import some
+from sizes import some, thin
 
 import rvm
 from rvm.engines import executing
@@ -163,6 +163,7 @@ FORMS = {
 }
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kind", RECORDS)
@@ -410,7 +411,7 @@ func main(y: f64, x: f64, xb: f64)
         ("call f'(y, x, 3; 1, x)", "A014", "`x_bar`, which `f'` changes, and for `x`"),
         ("call f'(y, x, 3; 1, s)", "A040", "the bar of `x` is an f64, and this is an f32"),
         ("call f'(y, x, 3; 1, v)", "A042", "the bar of `x` is an f64, and this is an f64[:]"),
-        ("call f'(y, x, 3; 1, r)", "A040", "no record"),
+        ("call f'(y, x, 3; 1, r)", "A040", "not a record"),
         ("call f'(y, x, n; 1, xb)", "A005", "nothing here is called `n`"),
         ("call of'(r, y; xb, y)", "A040", "the bar of `r` is a record, and this is none"),
         ("call of'(r, y; q, xb)", "A040", "the bar of `r.a` is an f64, and this is a fixed"),

@@ -12,7 +12,7 @@ from attack.programs.blind import random_program
 from hypothesis import given
 from hypothesis import strategies as st
 from rvm_asm import assemble, disassemble, expand
-from sizes import examples, part, sized, some
+from sizes import examples, part, sized, some, thin
 
 from rvm.codec import encode
 from rvm.expr import Const, Expr, Place
@@ -58,6 +58,7 @@ def test_inverses_of_random_programs(seed: int) -> None:
     same(invert(random_program(seed)))
 
 
+@thin
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
 @some
 def test_examples(path: Path) -> None:
@@ -67,6 +68,7 @@ def test_examples(path: Path) -> None:
     same(expand(program))
 
 
+@thin
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
 @some
 def test_gradients_of_examples(path: Path) -> None:
@@ -144,6 +146,7 @@ func w(y: f64, x: f64, b: f64, c: f64, v: f64[n], w: f64[n], t: f64[n], u: f64[n
 """
 
 
+@thin
 @pytest.mark.parametrize("op", ["call", "uncall", "map", "unmap"])
 @sized
 def test_what_is_passed_is_passed_by_the_disassembly_too(op: str) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from rvm_asm import assemble
+from sizes import wide
 
 import rvm
 from rvm.engines import LAW, executing, having
@@ -171,6 +172,7 @@ def accepted_loops(seeds: range) -> Counter[str]:
     return seen
 
 
+@wide
 def test_loops_that_are_accepted_end_and_come_back() -> None:
     seen = accepted_loops(range(250))
     assert seen["accepted"] > 60 and seen["ended"] > 40 and seen["refused"] > 60, seen
@@ -226,6 +228,7 @@ def hostile_loops(seeds: range) -> Counter[str]:
     return seen
 
 
+@wide
 def test_loops_of_hostile_bytecode_run_alike_on_all_engines() -> None:
     seen = hostile_loops(range(80))
     assert seen["end"] < 75 and len(seen) > 2, seen

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from rvm_asm import assemble, disassemble, expand
-from sizes import part, sized
+from sizes import part, sized, thin
 
 from rvm.faults import AssemblyError
 from rvm.verify import verify
@@ -103,6 +103,7 @@ def soak(first: int, count: int) -> None:
     assert count // 50 < accepted < count  # both ways are taken
 
 
+@thin
 @pytest.mark.parametrize("k", range(8))
 @sized
 def test_mutated_texts(k: int) -> None:

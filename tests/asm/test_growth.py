@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 from rvm_asm import assemble
+from sizes import thin
 from work import calls
 
 from rvm.faults import AssemblyError
@@ -68,6 +69,7 @@ def assembled(text: str) -> None:
         str(error)
 
 
+@thin
 @pytest.mark.parametrize("name", TEXTS)
 def test_growth(name: str) -> None:
     assembled(TEXTS[name](300))  # what is made once
@@ -88,6 +90,7 @@ LITTLE = (
 """Texts with little in them, however long they are."""
 
 
+@thin
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux says what the peak was")
 @pytest.mark.parametrize("name", LITTLE)
 def test_memory_is_in_proportion_to_what_a_text_says(name: str) -> None:

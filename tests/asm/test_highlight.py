@@ -13,6 +13,7 @@ from pygments.lexers import get_lexer_by_name, get_lexer_for_filename
 from pygments.token import Error, Keyword, Name, Whitespace
 from rvm_asm.disassemble import disassemble
 from rvm_asm.highlight import RasmLexer
+from sizes import wide
 
 import rvm
 from rvm.faults import AssemblyError
@@ -44,6 +45,7 @@ def test_every_program_has_colours(path: Path) -> None:
         assert not [v for k, v in found if k is Error]
 
 
+@wide
 @given(st.text() | st.text(alphabet="addfunc x1.5'`\";:\\\n[]{}#!\t()e+-"))
 def test_any_text_comes_back(text: str) -> None:
     plain = text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import rvm_asm
 from rvm_asm import includes
+from sizes import wide
 
 import rvm
 from rvm.faults import AssemblyError, Diagnostic, UsageError
@@ -167,6 +168,7 @@ def test_the_size_of_all_texts_has_a_limit(tree: Path, monkeypatch: pytest.Monke
         assert failing(tree, name, "any").code in ("A046", "A012")
 
 
+@wide
 def test_a_long_run_of_what_is_no_text_is_given_up_early(tmp_path: Path) -> None:
     path = tmp_path / "main.rasm"
     path.write_bytes(bytes(3_000_000))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from rvm_asm import assemble, iterations
 from rvm_asm.disassemble import disassemble
-from sizes import sample
+from sizes import sample, thin
 
 import rvm
 from rvm.codec import encode
@@ -39,6 +39,7 @@ def plain(x: np.ndarray, c: int, numbers: range) -> np.ndarray:
 POLICIES = ["pebbles = 9", "bennett = 4", "max_moves = 250", "memory = 900, state_bytes = 100"]
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("policy", POLICIES)
 @sample
@@ -70,6 +71,7 @@ def test_erase_adds_to_what_is_there() -> None:
     np.testing.assert_array_equal(result.y, expected + np.array([10, 20, 30]))
 
 
+@thin
 @pytest.mark.parametrize("steps", [0, 1, 2, 3, 4, 5, 16, 17, 63, 64, 65, 100])
 def test_a_length_that_only_the_run_knows(steps: int) -> None:
     program = rvm.assemble(
@@ -82,6 +84,7 @@ def test_a_length_that_only_the_run_knows(steps: int) -> None:
     assert not (~program.main)(**dict(result.items())).y.any()
 
 
+@thin
 @pytest.mark.parametrize("goal", ["persist", "erase"])
 @pytest.mark.parametrize("policy", ["pebbles = 7", "bennett = 3", "memory = 160, state_bytes = 20"])
 @sample
@@ -139,6 +142,7 @@ def states_and_calls(steps: int, policy: str) -> tuple[int, int]:
     return (machine.state.account.peak_bytes - base) // 24000, calls
 
 
+@thin
 @pytest.mark.parametrize(("steps", "pebbles"), [(9, 5), (100, 8), (128, 8), (100, 20), (333, 12)])
 def test_pebbles_of_a_length_that_only_the_run_knows(steps: int, pebbles: int) -> None:
     """So many states besides y at most, and hardly more moves than if the length were known."""
@@ -184,6 +188,7 @@ HEAD = "func step(y: i64, x: i64)\n add y, x\nfunc f(y: i64, x: i64, m: i64)\n"
 BUDGETS = ["pebbles = {0} + 1", "pebbles = 2 * {0}", "pebbles = 1000", "max_moves = 5 << {0}"]
 
 
+@thin
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_planning_is_bounded_for_any_number_of_steps(
     budget: str, monkeypatch: pytest.MonkeyPatch

@@ -6,6 +6,7 @@ import time
 
 import pytest
 from rvm_asm import assemble
+from sizes import thin, wide
 
 from rvm.faults import AssemblyError
 
@@ -74,6 +75,7 @@ HURTFUL = {
 }
 
 
+@thin
 @pytest.mark.parametrize("name", HURTFUL)
 def test_hurtful_texts(name: str) -> None:
     text, code = HURTFUL[name]
@@ -95,6 +97,7 @@ def test_long_chains_of_elseif_are_fine() -> None:
     assert len(program.functions[0].code) == 2000 * 5 - 2
 
 
+@wide
 def test_speed_of_strict_code() -> None:
     """10,000 lines in a fraction of what 100,000 may take (a few seconds)."""
     lines = "    add a, b\n    rot a, b, 0.5\n    swap a, b\n    inc n\n" * 250

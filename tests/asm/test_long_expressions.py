@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rvm_asm import assemble, disassemble
+from sizes import thin, wide
 
 import rvm
 from rvm.codec import decode, encode
@@ -38,6 +39,7 @@ def from_left(terms: list[str], signs: list[str]) -> float:
     return total
 
 
+@thin
 @pytest.mark.parametrize("engine", executing())
 @pytest.mark.parametrize("size", [100, 101, 1000])
 def test_a_sum_is_the_one_from_left_to_right(size: int, engine: str) -> None:
@@ -52,6 +54,7 @@ def test_a_sum_is_the_one_from_left_to_right(size: int, engine: str) -> None:
     assert [slope[n] for n in NAMES] == [times[n] - times[f"-{n}"] for n in NAMES]
 
 
+@wide
 def test_ten_thousand_terms() -> None:
     text, terms, signs = chain(10_000)
     f = rvm.assemble(f"{HEAD}add y, {text}\n").f
@@ -72,6 +75,7 @@ def test_zeros_keep_their_sign() -> None:
     assert [struct.pack("<d", v) for v in done.y] == [struct.pack("<d", v) for v in (0.0, -300.0)]
 
 
+@thin
 @pytest.mark.parametrize(
     "lines, y",
     [
@@ -126,6 +130,7 @@ def test_what_nests_otherwise_is_refused() -> None:
             rvm.assemble(f"func f(y: f64, x: f64)\n    add y, {text}\n")
 
 
+@wide
 def test_functions_in_python(tmp_path: Path) -> None:
     path = tmp_path / "long_sum.py"
     sums = " + ".join(f"x[{k % 3}]" for k in range(800))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rvm_asm import assemble, disassemble
-from sizes import sample
+from sizes import sample, thin
 
 import rvm
 from rvm.codec import encode
@@ -82,6 +82,7 @@ def after(f: Any) -> dict[str, Any]:
     return out | {f"{k}.{field}": v for k in "pr" for field, v in found[k].items()}
 
 
+@thin
 @pytest.mark.parametrize("engine", executing())
 @pytest.mark.parametrize("k", range(len(BY_HAND)), ids=list(BY_HAND))
 @sample

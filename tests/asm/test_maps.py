@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rvm_asm import assemble, disassemble
-from sizes import sample, some
+from sizes import sample, some, thin
 
 import rvm
 from rvm.codec import encode
@@ -123,6 +123,7 @@ def after(f: Any) -> dict[str, np.ndarray]:
     return flat(given)
 
 
+@thin
 @pytest.mark.parametrize("engine", executing())
 @pytest.mark.parametrize("k", range(len(BY_HAND)), ids=list(BY_HAND))
 @sample
@@ -150,6 +151,7 @@ def test_unmap_is_the_inverse() -> None:
         np.testing.assert_allclose(value, start[name], atol=1e-15)
 
 
+@thin
 @pytest.mark.parametrize("k", range(len(BY_HAND)), ids=list(BY_HAND))
 def test_gradients_are_those_of_the_loop(k: int) -> None:
     weights = np.random.default_rng(2).normal(size=(9, 3))

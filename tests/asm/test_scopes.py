@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from rvm_asm import assemble, disassemble
+from sizes import thin
 
 import rvm
 from rvm.codec import encode
@@ -80,6 +81,7 @@ VALUES = {
 }
 
 
+@thin
 @pytest.mark.parametrize("value", VALUES)
 def test_an_ancilla_without_a_type_has_that_of_its_value(value: str) -> None:
     def held(t: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 import rvm_asm
 from rvm_asm import assemble, disassemble
 from rvm_asm.includes import STD, library
-from sizes import sample, some
+from sizes import sample, some, thin
 
 import rvm
 from rvm.codec import encode
@@ -114,6 +114,7 @@ def test_selections(engine: str) -> None:
         assert (back.s, back.up, back.at) == ([], [], [])
 
 
+@thin
 @pytest.mark.parametrize("engine", executing())
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 6])
 @sample
@@ -162,6 +163,7 @@ def test_moments() -> None:
     assert out.p == pytest.approx(np.log(density).sum(), rel=1e-12)
 
 
+@thin
 @pytest.mark.parametrize("name", library())
 def test_a_file_stands_alone_for_all_types(name: str) -> None:
     generics = rvm.assemble(f'include "{name}"\nfunc main(x: i64)\n    inc x\n').program.generics

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import sample, some
+from sizes import sample, some, thin
 
 import rvm
 from rvm.engines import executing
@@ -45,6 +45,7 @@ def both_ways(f: Any, engine: str, **given: Any) -> Any:
     return out
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32, np.float64])
 @sample
@@ -78,6 +79,7 @@ def test_histograms(lib: rvm.Library, engine: str) -> None:
         assert caught.value.code == "R003" and not h.any()
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 8, 17])
 @sample
@@ -129,6 +131,7 @@ def test_prefix_sums(lib: rvm.Library, engine: str, dtype: Any) -> None:
     np.testing.assert_array_equal(both_ways(lib.prefix_sums, engine, x=rows).x, rows.cumsum(0))
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float64])
 @sample

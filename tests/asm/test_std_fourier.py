@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sizes import sample, some
+from sizes import sample, some, thin
 
 import rvm
 from rvm.engines import executing
@@ -31,6 +31,7 @@ def signal(n: int) -> np.ndarray:
     return np.asarray(r.normal(size=n) + 1j * r.normal(size=n))
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("n", [1, 2, 4, 32])
 @sample
@@ -42,6 +43,7 @@ def test_floats(lib: rvm.Library, engine: str, n: int) -> None:
     np.testing.assert_allclose(back.re + 1j * back.im, z, atol=1e-14)
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("n", [1, 2, 4, 32])
 @sample

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import sample, some
+from sizes import sample, some, thin
 
 import rvm
 from rvm.engines import executing
@@ -51,6 +51,7 @@ def edges(rng: random.Random, bits: int) -> int:
     return rng.choice([0, top, some, some & top << bits // 2, top ^ some >> bits // 2, bits and 1])
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("t", UNSIGNED, ids=str)
 @sample
@@ -83,6 +84,7 @@ def test_limbs(lib: rvm.Library, engine: str, t: Any) -> None:
             assert taken.out == (over + (less >> bits * size)) % (1 << bits)
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("t", INTEGERS, ids=str)
 @sample

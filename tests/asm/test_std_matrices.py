@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import sample
+from sizes import sample, thin
 
 import rvm
 from rvm.engines import executing
@@ -51,6 +51,7 @@ def slope(f: Callable[[np.ndarray], float], x: np.ndarray, h: float = 1e-6) -> n
     return out
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("n", [0, 1, 2, 5])
 @sample
@@ -88,6 +89,7 @@ def test_gradients_of_the_logarithm_of_a_determinant_and_of_solutions(lib: rvm.L
     np.testing.assert_allclose(g.A, want, rtol=1e-7, atol=1e-9)
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("shape", SHAPES)
 @sample
@@ -107,6 +109,7 @@ def test_reflections(lib: rvm.Library, engine: str, shape: tuple[int, int]) -> N
         np.testing.assert_allclose(found, start, atol=1e-13)
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("shape", SHAPES)
 @sample

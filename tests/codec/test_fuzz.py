@@ -12,7 +12,7 @@ from functools import cache
 import pytest
 from attack.programs.blind import random_program
 from attack.surgery import join, mutated, tables
-from sizes import part, sized
+from sizes import part, sized, thin
 
 from rvm.codec import decode, encode
 from rvm.codec.layout import BY_TAG, PARTS
@@ -91,6 +91,7 @@ def test_memory_is_in_proportion_to_the_file() -> None:
         assert memory(data) < BYTES_AT_ALL + BYTES_PER_BYTE * len(data)
 
 
+@thin
 @pytest.mark.parametrize("tag", ["LINE", "PARM", "STRS", "TYPE", "CNST", "REGS", "EXPR"])
 def test_memory_of_files_that_are_one_large_table(tag: str) -> None:
     """30,000 records more than the file had, of the kind that makes the most of each byte."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from docs.pages import ROOT, run_page
 from rvm_bench.gradients import costs, counted, table
-from sizes import some
+from sizes import some, thin, wide
 
 import rvm
 from rvm.expr import Place
@@ -25,6 +25,7 @@ SLOW = ("leapfrog.rasm", "ring_diffusion.rasm", "wave.rasm")
 FILES = sorted(p for p in EXAMPLES.glob("**/*.rasm") if p.parent.name in ("examples", "gradients"))
 
 
+@wide
 def test_the_page_shows_what_is_printed(tmp_path: Path) -> None:
     counted = run_page(PAGE, tmp_path)
     assert counted["console"] >= 6 and counted["python"] >= 8 and counted["rasm"] >= 5
@@ -38,6 +39,7 @@ def shown() -> list[list[str]]:
     return [line.split() for line in found[1].splitlines()]
 
 
+@thin
 @pytest.mark.parametrize("path", [p for p in FILES if p.name not in SLOW], ids=lambda p: p.stem)
 @some
 def test_costs_are_those_of_the_page(path: Path) -> None:
@@ -83,6 +85,7 @@ def functions() -> dict[str, str]:
     return out
 
 
+@wide
 def test_the_dearest_functions() -> None:
     found = functions()
     assert len(found) > 25
@@ -98,6 +101,7 @@ def test_the_dearest_functions() -> None:
     assert held["**"] == Fraction(19, 3) and held["*"] == Fraction(11, 3)
 
 
+@thin
 @pytest.mark.parametrize("name", functions())
 def test_long_expressions_cost_no_more_than_the_page_says(name: str) -> None:
     formula, bound = functions()[name], 7 if name == "*" else 18

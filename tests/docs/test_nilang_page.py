@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from sizes import wide
 from tools.running import rvm
 
 ROOT = Path(__file__).parents[2]
@@ -72,6 +73,7 @@ def test_lines_in_python_are_as_many_as_it_says(row: tuple[str, ...]) -> None:
     assert (what, theirs) in [(r[0], r[2]) for r in ROWS]
 
 
+@wide
 def test_the_functions_in_python_do_what_they_say() -> None:
     found = rvm("check", str(ROOT / "examples" / "nilang" / "first.py"))
     assert found.stdout.count("ok ") >= 12, found.stdout

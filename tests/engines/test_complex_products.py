@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sizes import wide
 
 import rvm
 from rvm.engines import LAW, executing
@@ -46,6 +47,7 @@ def test_runs_give_the_same_bits(engine: str, seed: int) -> None:
         assert np.asarray(found[name]).tobytes() == np.asarray(want[name]).tobytes(), name
 
 
+@wide
 @pytest.mark.parametrize("engine", executing())
 def test_lanes_give_the_same_bits(engine: str) -> None:
     f = rvm.assemble(TEXT).f

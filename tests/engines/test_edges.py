@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from engines.edges_agreeing import ALL_PAIRS, ENGINES, RING, everywhere, trip
 from rvm_tools.isa_page import members
-from sizes import part, sample, sized
+from sizes import part, sample, sized, thin
 
 import rvm
 from rvm.engines import executing
@@ -145,6 +145,7 @@ MINUS = {
 }
 
 
+@thin
 @pytest.mark.parametrize("t", members("inexact"))
 @pytest.mark.parametrize("case", MINUS)
 @sample

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import thin, wide
 
 import rvm
 from rvm.derive.target import Target
@@ -56,6 +57,7 @@ def called(f: Any, given: dict[str, Any], **options: Any) -> Any:
     return f(**options, **copy.deepcopy(given))
 
 
+@wide
 @pytest.mark.parametrize("engine", executing())
 def test_results_differ_in_last_bits_at_most_and_come_back(engine: str) -> None:
     given = inputs()
@@ -70,6 +72,7 @@ def test_results_differ_in_last_bits_at_most_and_come_back(engine: str) -> None:
         np.testing.assert_allclose(back[name], given[name], rtol=1e-12, atol=1e-11)
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_is_added_on_the_way_is_what_is_taken_off_on_the_way_back(engine: str) -> None:
     """To the bit: an increment added to 0 and taken off again leaves 0."""

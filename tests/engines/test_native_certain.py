@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import thin
 
 import rvm
 from rvm.engines import executing
 from rvm.faults import RvmError
 from rvm.image import image_of
 from rvm.ir.certain import certain
-from rvm.ir.reading import turns
+from rvm.ir.loop_facts import turns
 from rvm.leaf.python import on_numbers
 from rvm.numbers.elementary import text
 from rvm.stmt import Free
@@ -106,6 +107,7 @@ def test_what_is_sure(name: str) -> None:
         assert np.array_equal(other["y"], found[0]["y"], equal_nan=True)
 
 
+@thin
 @pytest.mark.parametrize(
     "name", ("changed", "written", "other", "sometimes", "called", "round", "element")
 )

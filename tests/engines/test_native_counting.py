@@ -17,7 +17,7 @@ from attack.programs import loops as loops_random
 from attack.programs import sound as random_programs
 from hypothesis import given
 from hypothesis import strategies as st
-from sizes import examples
+from sizes import examples, wide
 
 import rvm
 from rvm.accounts.counts import CallWatcher, Counts
@@ -161,6 +161,7 @@ def test_more_sizes_than_the_table_holds() -> None:
     assert node.sizes[pc] == {((k,),): 1 for k in range(1, 9_001)}
 
 
+@wide
 def test_an_instruction_with_more_arrays_than_the_table_was_made_for() -> None:
     names = [f"x{k}" for k in range(12)]
     params = ", ".join(f"{x}: f64[:]" for x in names)
@@ -312,6 +313,7 @@ func main(y: f64[n], z: f64[m], a: f64[m, n], k: i64)
 """
 
 
+@wide
 @examples(30)
 @given(st.integers(1, 11), st.integers(1, 11), st.lists(st.floats(0, 1), max_size=2), st.booleans())
 def test_rounds_joined_are_counted_as_if_they_were_not(
@@ -382,6 +384,7 @@ def test_strict_runs_are_counted_as_by_stepping(seed: int, stop: int) -> None:
     assert seen[0] == seen[1]
 
 
+@wide
 def test_deep_recursion_is_one_node() -> None:
     program = rvm.assemble(
         """
@@ -425,6 +428,7 @@ func leaf(a: i64)
 """
 
 
+@wide
 def test_ctrl_c_leaves_an_exact_account() -> None:
     program = rvm.assemble(CALLS)
     m = Machine(program, "main", a=0, n=10**9, engine="native")
@@ -508,6 +512,7 @@ class Told(CallWatcher):
             self.least = max(self.least, len(self.seen) // 8)
 
 
+@wide
 @examples(15)
 @given(st.integers(0, 10**9), st.lists(st.integers(0, 400), max_size=3), st.integers(0, 20))
 def test_calls_are_told_of_as_by_stepping(seed: int, stops: list[int], least: int) -> None:

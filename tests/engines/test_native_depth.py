@@ -9,6 +9,7 @@ import threading
 import numpy as np
 import pytest
 from engines.test_native_safety import child
+from sizes import wide
 
 import rvm
 from rvm.engines import executing
@@ -96,6 +97,7 @@ def test_a_million_levels_are_calls(landed: list[int], depth: int) -> None:
     assert not landed
 
 
+@wide
 @large
 @pytest.mark.parametrize("chunk", [None, 50_000])
 def test_frames_left_behind_are_not_entered_one_by_one(
@@ -218,6 +220,7 @@ print("done")
 """
 
 
+@wide
 @large
 @pytest.mark.skipif(sys.platform != "linux", reason="memory as Linux tells it")
 def test_memory_of_a_deep_run_is_given_back() -> None:
@@ -237,6 +240,7 @@ except rvm.RvmError as error:
 """
 
 
+@wide
 @pytest.mark.skipif(sys.platform != "linux", reason="limits on memory as Linux keeps them")
 def test_recursion_without_end_meets_the_limit_on_memory() -> None:
     assert child(RUNAWAY) == "R011\n"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sizes import examples, sample
+from sizes import examples, sample, thin, wide
 
 import rvm
 from rvm.engines import LAW
@@ -74,6 +74,7 @@ def product(order: str, t: str, loops: dict[str, str] = LOOPS) -> rvm.Library:
     )
 
 
+@thin
 @pytest.mark.parametrize("order", ["".join(o) for o in permutations("ijk")])
 @pytest.mark.parametrize("t", ["f64", "i32", "fixed"])
 @sample
@@ -88,6 +89,7 @@ def test_products_of_matrices_in_all_orders(order: str, t: str) -> None:
         same(program, undo=True, **inputs)
 
 
+@wide
 def test_a_third_loop_is_joined_if_each_round_of_it_reaches_elements_of_its_own() -> None:
     def found(body: str, outer: str = "for i = 0 to m - 1") -> set[int]:
         program = rvm.assemble(
@@ -116,6 +118,7 @@ def test_a_third_loop_is_joined_if_each_round_of_it_reaches_elements_of_its_own(
     assert found("sub A[i, k], B[k, j]", "for i = m - 1 downto 0 step 2") == {2, 3}
 
 
+@wide
 @examples(60)
 @given(st.integers(0, 11), st.integers(0, 11), st.integers(0, 11), st.floats(0, 1), st.booleans())
 def test_stops_on_the_way(m: int, n: int, p: int, part: float, undo: bool) -> None:
@@ -125,6 +128,7 @@ def test_stops_on_the_way(m: int, n: int, p: int, part: float, undo: bool) -> No
     same(program, undo=undo, stop=int(part * time), **inputs)
 
 
+@thin
 @pytest.mark.parametrize(
     ("outer", "inner"),
     [
@@ -170,6 +174,7 @@ def test_steps_and_bodies(outer: str, inner: str, body: str) -> None:
             same(program, undo=undo, stop=time // 2, **inputs)
 
 
+@thin
 @pytest.mark.parametrize(
     "body",
     [
@@ -258,6 +263,7 @@ def test_what_is_freed_must_be_what_is_held() -> None:
     same(program, y=np.zeros(5), m=9)
 
 
+@wide
 def test_gradients_of_nests() -> None:
     """Three statements in a round, one of them a sum: against NumPy's products."""
     program = product("ikj", "f64")
@@ -269,6 +275,7 @@ def test_gradients_of_nests() -> None:
     assert np.allclose(found["B"], inputs["A"].T @ seed, rtol=1e-13)
 
 
+@wide
 @pytest.mark.parametrize("undo", [False, True])
 def test_three_loops_joined_are_counted_as_by_stepping(undo: bool) -> None:
     program = product("ikj", "f64")

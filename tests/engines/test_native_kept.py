@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sizes import thin, wide
 
 import rvm
 from rvm.engines.native import artifact, elf, kept, keys, memory
@@ -105,6 +106,7 @@ def test_values_and_gradients_of_several_losses_are_told_apart(made: Made) -> No
     assert len(made) == 3
 
 
+@thin
 @pytest.mark.parametrize(
     "other",
     [
@@ -156,6 +158,7 @@ def test_lanes_find_what_was_kept(made: Made) -> None:
 # ---------------------------------------------------------------- what it depends on
 
 
+@wide
 @pytest.mark.parametrize("part", ["_sources", "_library", "_processor"])
 def test_another_version_or_processor_compiles_anew(
     made: Made, monkeypatch: pytest.MonkeyPatch, part: str
@@ -254,6 +257,7 @@ def _text(data: bytes) -> bytes:
     return b"#!/bin/sh\n" * 9
 
 
+@thin
 @pytest.mark.parametrize("damage", [_cut, _flipped, _nothing, _text])
 def test_a_damaged_file_is_not_believed(
     made: Made, tmp_path: Path, damage: Callable[[bytes], bytes]
@@ -278,6 +282,7 @@ def test_a_file_of_something_else_is_not_believed(made: Made, tmp_path: Path) ->
     assert len(made) == 3
 
 
+@thin
 @pytest.mark.parametrize(
     "body",
     [b"", b"{}\n", b"[1]\n", b"not json\nabc", b'{"types": [[1]], "args": 0}\n', b"\xff\xfe\n"],
@@ -393,6 +398,7 @@ def ignored(made: Made, why: str) -> None:
     assert len(caught) == 1, "it is said once in a process"
 
 
+@wide
 @unix
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
 def test_a_file_that_others_may_write_is_ignored(made: Made, tmp_path: Path, mode: int) -> None:
@@ -402,6 +408,7 @@ def test_a_file_that_others_may_write_is_ignored(made: Made, tmp_path: Path, mod
     assert file.stat().st_mode & 0o777 == 0o600, "one of ours has taken its place"
 
 
+@wide
 @unix
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])
 def test_a_folder_that_others_may_write_is_ignored(made: Made, tmp_path: Path, mode: int) -> None:
@@ -467,6 +474,7 @@ def test_a_folder_may_be_a_link_to_one_of_ours(
     assert len(made) == 1
 
 
+@thin
 @unix
 @pytest.mark.parametrize("what", ["fifo", "folder", "socket", "device", "huge"])
 def test_what_is_no_file_of_ours_neither_hangs_nor_exhausts(
@@ -532,6 +540,7 @@ print("llvmlite" in sys.modules)
 """
 
 
+@wide
 def test_processes_at_once_and_one_after_them(tmp_path: Path) -> None:
     """They compile or find, whoever comes first; the one that finds does not load LLVM."""
     environment = {**os.environ, "RVM_CACHE_DIR": str(tmp_path)}

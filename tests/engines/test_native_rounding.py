@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import DEEP, part, sized
+from sizes import DEEP, part, sized, thin
 from verify.making import Maker, array, program
 
 import rvm
@@ -93,6 +93,7 @@ def fits(t: Scalar, what: What) -> bool:
     return True
 
 
+@thin
 @pytest.mark.parametrize("t", TYPES, ids=str)
 @sized
 def test_arrays_have_the_bits_of_the_law(t: Scalar) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sizes import part, sized
+from sizes import part, sized, thin, wide
 
 import rvm
 from rvm.engines.native import host, stacks
@@ -108,6 +108,7 @@ print(hits)
 """
 
 
+@wide
 @unix
 @pytest.mark.parametrize("what", ["map", "grad"])
 @sized
@@ -286,6 +287,7 @@ print("done")
 """
 
 
+@thin
 @unix
 @pytest.mark.parametrize("size", [65_536, 131_072, 1 << 20, 0])
 def test_recursion_in_threads_with_any_stack(size: int) -> None:

@@ -12,7 +12,7 @@ import rvm
 from rvm.faults import Fault
 from rvm.image import image_of
 from rvm.ir.function import plan_of
-from rvm.ir.reading import live_at
+from rvm.ir.loop_facts import live_at
 from rvm.ir.zeros import zeros
 from rvm.run.machine import Machine
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import sample
+from sizes import sample, thin
 
 import rvm
 from rvm.engines import executing
@@ -50,6 +50,7 @@ def held(m: Machine, t: str) -> list[list[int]]:
     ]
 
 
+@thin
 @pytest.mark.parametrize("t", BITS)
 @pytest.mark.parametrize("strict", [False, True], ids=["tolerant", "strict"])
 @sample

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from engines import record
 from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
-from sizes import sample
+from sizes import sample, thin, wide
 
 from rvm.engines import executing
 
@@ -18,11 +18,13 @@ FEATURES = [f for f in __cpu_dispatch__ if __cpu_features__[f]]
 """What NumPy has code of its own for here, the newest last."""
 
 
+@thin
 @pytest.mark.parametrize("engine", executing())
 def test_engines_give_what_was_recorded(engine: str) -> None:
     assert record.differences(engine) == []
 
 
+@wide
 @pytest.mark.parametrize("most", range(len(FEATURES)))
 @sample
 def test_processors_with_less_give_the_same(most: int) -> None:

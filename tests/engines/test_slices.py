@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rvm_asm import disassemble
-from sizes import part, sized
+from sizes import part, sized, thin
 
 import rvm
 from rvm.codec import decode, encode
@@ -148,6 +148,7 @@ def same(found: Any, want: dict[str, Any]) -> None:
         np.testing.assert_array_equal(found[name], value, err_msg=name)
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 @sized
 def test_random_views_as_numpy_has_them(engine: str) -> None:
@@ -214,6 +215,7 @@ def inside(n: int, lo: int | None, hi: int | None, by: int) -> bool:
     return (lo is None or lo < n) and (hi is None or hi <= (n - 1 if lo is None else lo))
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 def test_ends_are_checked_for_every_value(engine: str) -> None:
     lib = rvm.assemble(ENDS)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rvm_tools.trace.energy import model
 from rvm_tools.trace.run import counted
-from sizes import examples, sample
+from sizes import examples, sample, thin
 
 import rvm
 from rvm.engines import engine, executing
@@ -169,6 +169,7 @@ def copies(inputs: dict[str, Any]) -> dict[str, Any]:
     return {k: v.copy() if hasattr(v, "copy") else v for k, v in inputs.items()}
 
 
+@thin
 @pytest.mark.parametrize("seed", range(6))
 def test_all_that_loses_bits_is_undone_on_another_engine(seed: int) -> None:
     inputs, want = mixed(seed), ()
@@ -208,6 +209,7 @@ def test_random_programs_there_on_one_engine_and_back_on_another(seed: int) -> N
     assert (bits(m), m.residue_bytes) == (before, 0)
 
 
+@thin
 @pytest.mark.parametrize("way", executing())
 def test_the_log_is_within_the_memory_limit(way: str) -> None:
     options = {"engine": way, "strict": True, "max_memory": 2000}
@@ -354,6 +356,7 @@ def over_places() -> rvm.Library:
     return rvm.assemble("\n".join(functions))
 
 
+@thin
 @pytest.mark.parametrize("way", executing())
 def test_whatever_is_changed_comes_back_wherever_it_is(way: str) -> None:
     rng, lib = np.random.default_rng(5), over_places()

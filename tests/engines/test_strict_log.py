@@ -11,7 +11,7 @@ import pytest
 from attack.programs import smooth, sound
 from hypothesis import given
 from hypothesis import strategies as st
-from sizes import examples
+from sizes import examples, thin, wide
 
 import rvm
 from rvm.engines import LAW, engine, executing
@@ -219,11 +219,13 @@ def compare(program: Any, name: str, given: Any, seed: int = 0, **options: Any) 
     return most
 
 
+@thin
 @pytest.mark.parametrize("name", ["product", "arrays", "deep", "stacks", "calls", "failing"])
 def test_engines_have_the_same_log_at_every_stop(name: str) -> None:
     assert compare(PROGRAM, name, lambda: inputs(name)) > 300
 
 
+@thin
 @pytest.mark.parametrize("name", ["arrays", "deep", "stacks", "calls", "product"])
 @native
 def test_a_log_that_is_full_is_left_and_entered_again(
@@ -240,6 +242,7 @@ def test_random_programs_have_the_same_log_on_every_engine(seed: int) -> None:
     compare(rvm.assemble(text), "main", lambda: sound.inputs(seed, types), seed)
 
 
+@wide
 @examples(12)
 @given(st.integers(0, 10**9))
 def test_random_float_programs_have_the_same_log_on_every_engine(seed: int) -> None:

@@ -11,7 +11,7 @@ import pytest
 from engines.order import one_by_one, ordered
 from numpy.typing import NDArray
 from rvm_tools.isa_page import members
-from sizes import DEEP, first_and_another, sized
+from sizes import DEEP, first_and_another, sized, thin, wide
 
 import rvm
 from rvm.registry import executing, having
@@ -135,6 +135,7 @@ def run(t: str, engine: str, counting: bool, given: dict[str, Array]) -> Any:
     return machine.run()
 
 
+@thin
 @pytest.mark.parametrize("kind", ["sizes", "zeros", "beyond"])
 @pytest.mark.parametrize("t", TYPES)
 @sized
@@ -150,6 +151,7 @@ def test_every_engine_keeps_the_order(t: str, kind: str) -> None:
                     assert same(want[name], found[name]), (n, engine, counting, name)
 
 
+@thin
 @pytest.mark.parametrize("t", TYPES)
 @pytest.mark.parametrize("engine", having("lanes"))
 @sized
@@ -165,6 +167,7 @@ def test_lanes_keep_the_order(t: str, engine: str) -> None:
                 assert same(want[name], found[name][k]), (n, k, name)
 
 
+@wide
 @pytest.mark.parametrize("engine", having("lanes"))
 def test_adjoints_of_what_lanes_share_are_summed_in_order(engine: str) -> None:
     f = rvm.assemble(
@@ -219,6 +222,7 @@ def test_the_greatest_magnitude_is_a_nan_or_the_greatest(t: str) -> None:
                     assert same(want, f(engine=engine, y=TYPES[t](0).item(), x=x, z=z).y)
 
 
+@wide
 def test_logarithms_and_rounded_products_keep_it() -> None:
     """`prod` of fixed-point numbers, and both of numbers held as logarithms."""
     program = rvm.assemble(

@@ -13,7 +13,7 @@ import pytest
 from attack.programs import loops as loops_random
 from hypothesis import given
 from hypothesis import strategies as st
-from sizes import examples
+from sizes import examples, thin, wide
 
 import rvm
 from rvm.engines import LAW
@@ -199,6 +199,7 @@ def test_many_random_loops() -> None:
 # ---------------------------------------------------------------- kinds of loops
 
 
+@thin
 @pytest.mark.parametrize(
     "body",
     [
@@ -239,6 +240,7 @@ SHAPES = (
 )
 
 
+@thin
 @pytest.mark.parametrize("shape", SHAPES)
 def test_what_several_choices_change(shape: str) -> None:
     """Each finds what those before have left, in the lanes that both take."""
@@ -273,6 +275,7 @@ def test_every_bit_of_a_sum_in_order() -> None:
     assert s != np.sum(X)
 
 
+@thin
 @pytest.mark.parametrize(
     "body",
     [
@@ -370,6 +373,7 @@ def test_functions_at_their_edges() -> None:
     vectorised("add y[i], log(x[i]) + exp(x[i])\nadd s, x[i] ** x[i]", {"x": x, "y": Y, "s": 0.0})
 
 
+@wide
 def test_long_bodies() -> None:
     """Thousands of instructions, each of which goes on from the one before."""
     vectorised("mul y[i], 1.01\nadd y[i], x[i]\n" * 550, {"x": X[:9], "y": Y[:9]})
@@ -421,6 +425,7 @@ def test_prefix_sums() -> None:
     vectorised("add x[i], y[i]\nadd z[i], x[i - 1]", {"x": X, "y": Y, "z": X + 1}, "1 to n - 1")
 
 
+@wide
 def test_sums_into_neighbours_are_made_in_order() -> None:
     """As a stencil's adjoint makes them: each element gets its terms in the iterations' order."""
     body = "add y[i - 1], x[i]\nadd y[i], x[i]*3\nsub y[i + 2], x[i]\nadd y[i - 1], 0.1"

@@ -11,7 +11,7 @@ from attack.programs import loops as loops_random
 from engines.test_vector import SHORT, pieces
 from hypothesis import given
 from hypothesis import strategies as st
-from sizes import examples
+from sizes import examples, thin
 from test_counting import plain
 
 import rvm
@@ -77,6 +77,7 @@ func main(s: i64, x: f64[n], y: f64[n], k: i64)
 """
 
 
+@thin
 @pytest.mark.parametrize("n", [7, 16, 50, 333])
 @pytest.mark.parametrize("undo", [False, True])
 def test_arms_and_residues_are_counted_where_they_are(n: int, undo: bool) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import sample
+from sizes import sample, thin
 
 from rvm.faults import RvmError
 from rvm.isa import FUNCTIONS, implementation, value
@@ -76,6 +76,7 @@ def test_there_are_cases() -> None:
     assert {("exp", C128), ("*", C128), ("/", C128), ("**", C128)} <= set(CASES)
 
 
+@thin
 @pytest.mark.parametrize(("fn", "t"), CASES, ids=lambda v: str(v))
 @sample
 def test_numpy_gives_the_scalar_bits(fn: str, t: Scalar) -> None:

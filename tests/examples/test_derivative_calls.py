@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import some
+from sizes import some, wide
 
 import rvm
 from rvm.engines import executing
@@ -16,6 +16,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 HERE = EXAMPLES / "derivatives"
 
 
+@wide
 @pytest.mark.parametrize("engine", executing())
 @some
 def test_gauss_and_newton_find_the_least_squares(engine: str) -> None:

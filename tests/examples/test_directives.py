@@ -17,7 +17,7 @@ from programs.both_ways import (
     run,
     transaction,
 )
-from sizes import sample, sized, some
+from sizes import sample, sized, some, thin
 
 import rvm
 from rvm.codec import decode, encode
@@ -29,6 +29,7 @@ ENDING = [c for c in CASES if not c.directive.codes]
 FAILING = [c for c in CASES if c.directive.codes]
 
 
+@thin
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("case", CASES, ids=str)
 @sample
@@ -37,6 +38,7 @@ def test_runs_both_ways_on_engines_that_agree(case: Case, mode: str) -> None:
     agree(case, mode)
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("case", ENDING, ids=str)
 @sample
@@ -51,12 +53,14 @@ def test_a_failing_call_leaves_the_inputs_as_they_were(case: Case, engine: str) 
     transaction(case, engine)
 
 
+@thin
 @pytest.mark.parametrize("case", CASES, ids=str)
 @some
 def test_strict_code_does_the_same(case: Case) -> None:
     run(Case(case.path, case.directive, strict=True), "python", "tolerant")
 
 
+@thin
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_disassembles_to_what_assembles_to_the_same_bytes(path: Path) -> None:
     data = encode(load(path))

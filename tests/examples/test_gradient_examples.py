@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import rvm_asm
 from programs.both_ways import MODES, Case, agree, cases, from_the_end, load, run
-from sizes import sample, sized, some
+from sizes import sample, sized, some, thin, wide
 
 import rvm
 from rvm.codec import decode, encode
@@ -45,6 +45,7 @@ def near(got: Any, expected: Any, within: float) -> bool:
 # ------------------------------------------------------------------ the programs themselves
 
 
+@thin
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("case", CASES, ids=str)
 @sample
@@ -183,6 +184,7 @@ def test_embedding_has_the_hessian_of_the_formula(k: int) -> None:
         assert np.abs(h @ shift.ravel()).max() < 1e-12
 
 
+@wide
 def test_training_in_five_dimensions_ends_at_the_square_root_of_two() -> None:
     pytest.importorskip("scipy", reason="needs SciPy's minimize")
     petersen = script("petersen")
@@ -196,6 +198,7 @@ def test_training_in_five_dimensions_ends_at_the_square_root_of_two() -> None:
 # ------------------------------------------------------------------ planets
 
 
+@wide
 @pytest.mark.parametrize("steps", (1, 40))
 def test_planets_have_the_gradient_of_complex_steps(steps: int) -> None:
     solar = script("solar")
@@ -222,6 +225,7 @@ def test_planets_take_as_much_memory_through_any_number_of_steps() -> None:
     assert all(np.array_equal(start[k], solar.giants()[k]) for k in start)
 
 
+@wide
 def test_adjoints_on_the_way_back_are_gradients_of_what_is_left() -> None:
     solar = script("solar")
     begin = solar.giants()
@@ -245,6 +249,7 @@ def test_planets_through_ten_thousand_steps() -> None:
 # ------------------------------------------------------------------ ADBench
 
 
+@thin
 @pytest.mark.parametrize("n", range(1, 20))
 def test_log_gamma_at_halves(n: int) -> None:
     got = rvm.load(HERE / "gmm.rasm").log_gamma(y=0.0, n=n).y
@@ -278,6 +283,7 @@ def test_gaussian_mixture_of_one_is_the_normal_density() -> None:
     assert near(gmm.gradient(values).loss, want, 1e-13)
 
 
+@wide
 def test_a_fit_finds_the_centres() -> None:
     gmm = script("gmm")
     values = gmm.inputs(60, 2, 2, seed=3) | {"gamma": 0.01}

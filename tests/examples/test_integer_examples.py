@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 from programs.both_ways import ENGINES, load
 from rvm_tools.cli import cli
-from sizes import sample
+from sizes import sample, thin, wide
 
 import rvm
 from rvm import FunctionHandle, InvertibilityError, Machine, RvmError
@@ -197,6 +197,7 @@ def board(cells: int, steps: int) -> int:
     return sum(1 << k for k, ball in enumerate(bits) if ball)
 
 
+@thin
 @each_engine
 @pytest.mark.parametrize("shape", [(2, 2), (4, 10), (12, 8)])
 def test_billiard_balls_between_walls(engine: str, shape: tuple[int, int]) -> None:
@@ -228,6 +229,7 @@ def test_billiard_balls_on_a_board_without_edges(engine: str) -> None:
 SEVEN_BALLS = 0x4210090500000000
 
 
+@wide
 def test_100_000_steps_of_the_board_and_back() -> None:
     machine = Machine(example("margolus"), "board", cells=SEVEN_BALLS + 2, steps=100_000)
     machine.run()
@@ -544,6 +546,7 @@ def number(array: NDArray[np.bool_]) -> int:
     return sum(int(b) << k for k, b in enumerate(array))
 
 
+@thin
 @each_engine
 @pytest.mark.parametrize("name", ["toffoli", "fredkin"])
 def test_adders_add_and_backwards_subtract(engine: str, name: str) -> None:
@@ -650,6 +653,7 @@ def transformed(text: bytes) -> tuple[bytes, int]:
     return bytes(text[i - 1] for i in order if i), order.index(0)
 
 
+@wide
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("text", ["one", "short", "period", "letters"])
 @sample
@@ -662,6 +666,7 @@ def test_bwt_is_the_sorted_one(engine: str, text: str) -> None:
     assert back.x.tobytes() == TEXTS[text] and back.first == 0 and not back.y.any()
 
 
+@wide
 @pytest.mark.parametrize("name", ["lz", "bwt", "rans"])
 def test_all_texts_come_back(name: str) -> None:
     for text in TEXTS.values():
@@ -678,6 +683,7 @@ def test_the_documentation_is_compressed_and_comes_back() -> None:
     assert len(packed("rans", "native", sorted_)) < len(zlib.compress(text, 9))
 
 
+@wide
 def test_files_go_through_the_command_line(tmp_path: Path) -> None:
     file, small, again, secret = (tmp_path / n for n in ("text", "small", "again", "s.txt"))
     file.write_bytes(LICENSE)

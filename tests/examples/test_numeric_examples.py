@@ -13,6 +13,7 @@ import mpmath
 import numpy as np
 import pytest
 from programs.both_ways import ENGINES, load
+from sizes import thin
 
 import rvm
 
@@ -161,6 +162,7 @@ def test_power_through_logarithms_is_the_power(engine: str) -> None:
 # ------------------------------------------------------------------ random numbers
 
 
+@thin
 @each_engine
 def test_box_muller_makes_normal_numbers_and_the_uniform_ones_again(engine: str) -> None:
     n = 20_000

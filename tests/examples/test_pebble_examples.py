@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import thin
 
 from rvm.faults import BudgetError
 
@@ -33,6 +34,7 @@ def test_the_table_of_examples_names_every_script() -> None:
         assert f"[`{name}.py`](pebble/{name}.py)" in text
 
 
+@thin
 @pytest.mark.parametrize(
     ("name", "options"),
     (

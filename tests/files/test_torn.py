@@ -16,6 +16,7 @@ from rvm_tools.debug.export import script_of
 from rvm_tools.debug.scripts import read_script
 from rvm_tools.literals import File
 from rvm_tools.programs import write_arrays
+from sizes import thin
 from tools.running import rvm as command
 
 import rvm
@@ -81,6 +82,7 @@ def replaced(path: Path, data: bytes) -> None:
     path.write_bytes(data)
 
 
+@thin
 @pytest.mark.parametrize("name", KINDS)
 def test_a_file_cut_at_every_byte_is_refused(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
@@ -96,6 +98,7 @@ def test_a_file_cut_at_every_byte_is_refused(name: str, tmp_path: Path) -> None:
             assert found is None, length
 
 
+@thin
 @pytest.mark.parametrize("name", KINDS)
 def test_a_damaged_byte_is_found_or_means_nothing(name: str, tmp_path: Path) -> None:
     path = tmp_path / name

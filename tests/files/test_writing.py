@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sizes import thin, wide
 
 from rvm import pebble
 from rvm.host import write
@@ -192,6 +193,7 @@ STREAMS = [
 ]
 
 
+@thin
 @pytest.mark.parametrize("to", ["file", "pipe"])
 @pytest.mark.parametrize("name", [*STREAMS, "out"])
 def test_standard_output_by_any_name_keeps_its_order(name: str, to: str, tmp_path: Path) -> None:
@@ -235,6 +237,7 @@ def test_an_open_file_of_another_process_is_appended_to(tmp_path: Path) -> None:
     assert file.read_bytes() == OLD + b"more"
 
 
+@wide
 @pytest.mark.parametrize("name", ["/dev/stdout", "/proc/self/fd/1"])
 def test_a_closed_stream_is_an_ordinary_error(name: str, tmp_path: Path) -> None:
     (tmp_path / "n.rasm").write_text("func f(x: i64)\n    add x, 1\n")

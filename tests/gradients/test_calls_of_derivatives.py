@@ -13,7 +13,7 @@ from gradients import properties
 from gradients.agreeing import ENGINES, bits, engines_agree
 from rvm_asm import assemble, disassemble
 from rvm_asm.derivatives import carrying
-from sizes import first_and_another, part, sized
+from sizes import first_and_another, part, sized, wide
 
 import rvm
 from rvm.codec import decode, encode
@@ -84,6 +84,7 @@ def of_seed(seed: int, mark: str) -> tuple[FunctionHandle, dict[str, Any], Any]:
     return made, at | dict(zip(names, bars.values(), strict=True)), rng
 
 
+@wide
 @pytest.mark.parametrize("mark", MARKS)
 @sized
 def test_engines_agree_and_come_back(mark: str) -> None:
@@ -102,6 +103,7 @@ def test_engines_agree_and_come_back(mark: str) -> None:
         engines_agree(ends)
 
 
+@wide
 @pytest.mark.parametrize("mark", MARKS)
 @sized
 def test_their_texts_and_bytecode_are_the_same_programs(mark: str) -> None:
@@ -111,6 +113,7 @@ def test_their_texts_and_bytecode_are_the_same_programs(mark: str) -> None:
         assert decode(encode(program)) == program
 
 
+@wide
 @pytest.mark.parametrize("mark", MARKS)
 @sized
 def test_derivatives_of_functions_that_call_them(mark: str) -> None:

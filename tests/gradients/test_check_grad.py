@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from gradients.test_functions import FLAT, KNOWN, NAMES, points, program
 from rvm_tools.isa_page import members
+from sizes import wide
 
 import rvm
 from rvm.isa.user import apply
@@ -124,6 +125,7 @@ def test_a_quotient_of_rounding_alone_is_no_verdict() -> None:
     assert [line.endswith("?") for line in str(check).splitlines()[1:]] == [False, True]
 
 
+@wide
 @pytest.mark.parametrize("t", ["fixed", "fixed(24)", "f32"])
 def test_quotients_of_many_roundings_are_as_good_as_they_say(t: str) -> None:
     """The error of a long sum of rounded numbers is far more than that of its last addition."""

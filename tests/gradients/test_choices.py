@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import first_and_another, sample, sized
+from sizes import first_and_another, sample, sized, thin
 
 import rvm
 from rvm.engines import executing
@@ -76,6 +76,7 @@ def pair(place: str, value: str, how: str) -> tuple[rvm.Library, rvm.Library]:
 CASES = [(p, v, h) for p in PLACES for v in VALUES for h in BODIES]
 
 
+@thin
 @pytest.mark.parametrize(("place", "value", "how"), CASES)
 @sample
 def test_derivatives_of_choices_are_those_of_branches(place: str, value: str, how: str) -> None:

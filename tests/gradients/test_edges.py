@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from gradients.agreeing import ENGINES, agree
 from rvm_tools.isa_page import members
-from sizes import sized
+from sizes import sized, thin
 
 import rvm
 from rvm.engines import executing
@@ -28,6 +28,7 @@ def slopes(call: str, engine: str, t: str = "f64", **at: float) -> list[float]:
     return [g[n] for n in at]
 
 
+@thin
 @each_engine
 @pytest.mark.parametrize(
     ("call", "at", "want"),
@@ -70,6 +71,7 @@ def test_choices(call: str, at: dict[str, float], want: list[float], engine: str
     assert slopes(call, engine, **at) == pytest.approx(want, rel=1e-15)
 
 
+@thin
 @each_engine
 def test_a_power_of_a_negative_number_that_is_not_whole_is_no_number(engine: str) -> None:
     f = rvm.assemble("func f(y: f64, a: f64, b: f64)\n    add y, a ** b\n").f
@@ -195,6 +197,7 @@ UNUSED = {
 """Calls, and arguments at which a derivative is too large for a float."""
 
 
+@thin
 @pytest.mark.parametrize("engine", executing())
 def test_what_is_not_asked_for_passes_nothing(engine: str) -> None:
     """Nor does the tangent of what does not change."""
@@ -310,6 +313,7 @@ def test_any_scalar_place_is_a_loss(loss: str, want: dict[str, Any], engine: str
     assert (g.x.tolist(), g.y) == (want["x"], want["y"])
 
 
+@thin
 @each_engine
 def test_fields_and_parts_are_losses(engine: str) -> None:
     f = rvm.assemble(

@@ -11,6 +11,7 @@ import pytest
 from attack.programs import smooth
 from gradients import properties
 from gradients.elsewhere import Reader, Table
+from sizes import thin
 
 import rvm
 from rvm.derive.gradients import named_duals
@@ -174,6 +175,7 @@ def agree(seed: int, framework: Any) -> None:
     assert properties.distance(ours, named_duals(pull.function, found, pull.result.info)) <= NEAR
 
 
+@thin
 @pytest.mark.parametrize("seed", range(20))
 def test_random_programs(seed: int, framework: Any) -> None:
     agree(seed, framework)

@@ -14,6 +14,7 @@ import pytest
 from gradients.estimated import program
 from gradients.hard import HARD, Hard
 from gradients.lost import program as lost
+from sizes import thin, wide
 
 import rvm
 from rvm.derive import estimate
@@ -37,6 +38,7 @@ def ratios(h: Hard) -> Iterator[float]:
         yield error / abs(g[k] - truth) if g[k] != truth else math.inf
 
 
+@thin
 @pytest.mark.parametrize("name", SAMPLE)
 def test_estimates_are_not_below_a_tenth_of_the_error(name: str) -> None:
     for ratio in ratios(ALL[name]):
@@ -132,6 +134,7 @@ def test_what_cancels_counts(text: str, strict: bool) -> None:
             assert 0.1 * off <= g.info.error.x < math.inf, x
 
 
+@thin
 @pytest.mark.parametrize("name", ["relax 60", "friction 1000", "momentum 400", "pendulum 1000"])
 def test_estimates_of_strict_gradients(name: str) -> None:
     """Where values come back by the log, what is left is small, and no other is told."""
@@ -157,6 +160,7 @@ def test_functions_that_cancel() -> None:
     }
 
 
+@thin
 @pytest.mark.parametrize("call", ZEROS)
 def test_estimates_next_to_zeros_of_a_function(call: str) -> None:
     """There the rounding of the terms counts, which that of the result says nothing of."""
@@ -199,6 +203,7 @@ def forbidden(*args: Any) -> None:
     raise AssertionError("a rerun was made")
 
 
+@wide
 @pytest.mark.parametrize("engine", executing(loops=False))
 def test_what_comes_back_passes_without_reruns(
     engine: str, monkeypatch: pytest.MonkeyPatch
@@ -267,6 +272,7 @@ def test_an_error_is_a_result_like_the_gradient(engine: str) -> None:
     assert lib.g(x=x, error=3.0, y=0.1, engine=engine).info.error is None
 
 
+@wide
 @pytest.mark.parametrize("engine", ENGINES)
 def test_errors_of_lanes_are_those_of_single_gradients(engine: str) -> None:
     h = HARD["relax 20"]

@@ -11,7 +11,7 @@ import mpmath
 import numpy as np
 import pytest
 from gradients.agreeing import ENGINES, agree
-from sizes import sample, sized, some
+from sizes import sample, sized, some, thin
 
 import rvm
 from rvm.isa.rows import FUNCTIONS, FunctionRow
@@ -59,6 +59,7 @@ def partials(row: FunctionRow, at: Sequence[float]) -> list[float]:
         return [float(mpmath.diff(f, tuple(exact), u).real) for u in unit]
 
 
+@thin
 @each_engine
 @pytest.mark.parametrize("row", KNOWN, ids=lambda r: r.name)
 @pytest.mark.parametrize(("t", "near"), [("f64", 1e-12), ("f32", 2e-5), ("fixed", 1e-9)])
@@ -74,6 +75,7 @@ def test_partials(row: FunctionRow, t: str, near: float, engine: str) -> None:
             assert got == pytest.approx(want, rel=near, abs=near), (row.name, at)
 
 
+@thin
 @pytest.mark.parametrize("row", KNOWN, ids=lambda r: r.name)
 @sized
 @some
@@ -109,6 +111,7 @@ FIELD = ("identity", "neg", "+", "-", "*", "/", "**", "sqrt", "square", "exp", "
 FIELD += ("tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")
 
 
+@thin
 @pytest.mark.parametrize("name", FIELD)
 @sized
 def test_holomorphic(name: str) -> None:
@@ -129,6 +132,7 @@ def test_holomorphic(name: str) -> None:
             assert found[n] == pytest.approx(turn * w.conjugate(), rel=1e-11, abs=1e-13)
 
 
+@thin
 @pytest.mark.parametrize(
     ("call", "t"),
     [
@@ -157,6 +161,7 @@ def test_not_holomorphic(call: str, t: str) -> None:
         agree(rvm.assemble(text).main, inputs, loss)
 
 
+@thin
 @pytest.mark.parametrize(
     "call",
     [
@@ -244,6 +249,7 @@ LOGS += (
 )
 
 
+@thin
 @pytest.mark.parametrize("call", LOGS)
 @sized
 def test_logarithms(call: str) -> None:

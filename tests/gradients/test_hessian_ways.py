@@ -17,7 +17,7 @@ from gradients.agreeing import bits
 from gradients.programs import PROGRAMS
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sizes import examples
+from sizes import examples, thin, wide
 
 import rvm
 from rvm.derive.gradients import Pullback, dressed, named_duals, nested
@@ -100,6 +100,7 @@ def test_the_published_hessian(way: str) -> None:
             assert h[x][y] == pytest.approx(want, abs=5e-7), x + y
 
 
+@thin
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_kinds_of_programs(name: str) -> None:
     """Every kind of statement and number."""
@@ -163,6 +164,7 @@ def test_what_is_read_twice_gains_twice() -> None:
     assert np.allclose(h, [[2 * 5.0, 2 * 2.0 + 1], [2 * 2.0 + 1, 0]])
 
 
+@wide
 def test_array_functions_against_numpy() -> None:
     """Products, sums, scans and gathers of arrays, also in the middle of formulas."""
     f = function("""

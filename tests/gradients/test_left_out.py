@@ -13,7 +13,7 @@ from gradients.programs import PROGRAMS
 from gradients.test_calls_of_derivatives import outer
 from rvm_asm import assemble, disassemble
 from rvm_asm.derivatives import carrying
-from sizes import some
+from sizes import some, thin, wide
 
 import rvm
 from rvm.derive.gradients import named_duals
@@ -74,6 +74,7 @@ def try_all(text: str, inputs: dict[str, Any], mark: str, rng: np.random.Generat
     return done
 
 
+@thin
 @some
 @pytest.mark.parametrize("mark", MARKS)
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -135,6 +136,7 @@ def layers() -> dict[str, Any]:
     return {"one": one, "two": two, "x": rng.normal(size=3), "c": 0.7}
 
 
+@wide
 def test_a_record_is_left_out_whole_and_calls_leave_out_what_they_pass_on() -> None:
     library = rvm.assemble(LAYERS)
     at = layers()

@@ -13,6 +13,7 @@ import pytest
 from gradients.estimated import program
 from gradients.hard import HARD, Hard
 from gradients.lost import program as lost
+from sizes import thin, wide
 
 import rvm
 from rvm.engines import executing
@@ -46,6 +47,7 @@ def untold(h: Hard, method: str) -> Iterator[Any]:
             yield a, b, found[a][b], float(truth), error[a][b]
 
 
+@thin
 @pytest.mark.parametrize("name", ["relax 20", "friction 10", "random 3", "lost 0", "lost 4"])
 def test_errors_of_hessians(name: str) -> None:
     assert not list(untold(ALL[name], "forward-over-reverse"))
@@ -59,6 +61,7 @@ def test_errors_of_hessians_of_more_than_a_hundred_programs(method: str) -> None
     assert not {name: bad for name, bad in found.items() if bad}
 
 
+@wide
 def test_errors_are_of_use() -> None:
     """Where all is well they are some units in the last place."""
     h = HARD["pendulum 10"]
@@ -95,6 +98,7 @@ func f(p: P, x: f64[n], s: stack[f64], y: f64)
 """
 
 
+@wide
 @pytest.mark.parametrize("engine", ENGINES)
 def test_errors_have_the_form_of_the_derivatives(engine: str) -> None:
     f = rvm.assemble(PARTS).f.with_options(engine=engine)
@@ -127,6 +131,7 @@ func f(x: f64[2], z: f64, n: i64)
 """
 
 
+@thin
 @pytest.mark.parametrize("n", [3, 20, 60])
 @pytest.mark.parametrize("of", [["z"], ["x", "z"]])
 def test_errors_of_jacobians(n: int, of: list[str]) -> None:

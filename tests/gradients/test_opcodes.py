@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gradients.agreeing import ENGINES, agree
-from sizes import sample, sized
+from sizes import sample, sized, thin
 
 import rvm
 from rvm.isa import OPCODES
@@ -55,6 +55,7 @@ def losses(row: OpRow, t: Scalar, index: str = "") -> list[str]:
     return [o.name + index + part for o in row.operands if o.mode == "mut" for part in parts]
 
 
+@thin
 @pytest.mark.parametrize(("row", "t"), DATA)
 @sample
 def test_scalars(row: OpRow, t: Scalar) -> None:
@@ -66,6 +67,7 @@ def test_scalars(row: OpRow, t: Scalar) -> None:
             agree(g, {n: draw(k) for n, k in types.items()}, loss)
 
 
+@thin
 @pytest.mark.parametrize(("row", "t"), DATA)
 @sample
 def test_elements_and_expressions(row: OpRow, t: Scalar) -> None:
@@ -89,6 +91,7 @@ def test_elements_and_expressions(row: OpRow, t: Scalar) -> None:
                 agree(f, inputs, f"m[{k}]{part}")
 
 
+@thin
 @pytest.mark.parametrize(("row", "t"), DATA)
 @pytest.mark.parametrize("wide", [False, True], ids=["one", "each"])
 @sample

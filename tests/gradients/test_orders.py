@@ -29,7 +29,7 @@ from isa.test_derivatives import (
     points,
 )
 from isa.test_derivatives import wanted as by_table
-from sizes import part, sized, some
+from sizes import part, sized, some, thin, wide
 
 import rvm
 from rvm.isa.rows import FUNCTIONS, FunctionRow
@@ -100,6 +100,7 @@ def test_every_function_with_a_derivative_is_here() -> None:
     assert not missing, "give the function `mp` and `domain`, or a call in OTHERS"
 
 
+@thin
 @pytest.mark.parametrize("name", OTHERS)
 @some
 def test_functions_of_arrays_and_of_complex_numbers(name: str) -> None:
@@ -157,6 +158,7 @@ def row_of(name: str, worst: list[float]) -> str:
     return f"| `{name}` | " + " | ".join(f"{bound(w):g}" for w in worst) + " |"
 
 
+@thin
 @pytest.mark.parametrize("row", SMOOTH, ids=lambda r: r.name)
 @some
 def test_functions_of_real_numbers(row: FunctionRow) -> None:
@@ -198,6 +200,7 @@ def is_smooth(row: FunctionRow, at: Sequence[float]) -> bool:
     return value.imag == 0 and abs(value) < MOST and not set(at) & set(POLES.get(row.name, ()))
 
 
+@thin
 @pytest.mark.parametrize("row", [r for r in SMOOTH if r.name not in KINKED], ids=lambda r: r.name)
 @sized
 @some
@@ -237,6 +240,7 @@ def test_the_table_has_no_other_rows() -> None:
     assert sorted(lines) == sorted(row.name for row in SMOOTH)
 
 
+@wide
 def test_rotations() -> None:
     """Those of fixed-point numbers have the derivatives of the rotation."""
 

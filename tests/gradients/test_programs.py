@@ -10,7 +10,7 @@ import rvm_asm
 from gradients import properties
 from gradients.agreeing import agree
 from gradients.programs import PROGRAMS
-from sizes import sized, some
+from sizes import sized, some, thin
 
 import rvm
 from rvm.library.handle import FunctionHandle
@@ -28,12 +28,14 @@ def case(name: str) -> tuple[FunctionHandle, dict[str, Any], str]:
     return rvm.assemble(text).main, inputs, loss
 
 
+@thin
 @each
 @some
 def test_differences_and_engines(name: str) -> None:
     agree(*case(name))
 
 
+@thin
 @each
 @some
 def test_strict_code_has_the_same_gradient(name: str) -> None:
@@ -44,6 +46,7 @@ def test_strict_code_has_the_same_gradient(name: str) -> None:
     assert properties.distance(f.grad(loss=loss, **inputs), g.grad(loss=loss, **inputs)) <= near
 
 
+@thin
 @each
 @some
 def test_adjoints_are_tangents_transposed(name: str) -> None:
@@ -60,6 +63,7 @@ def test_the_gradient_of_the_inverse_is_the_inverse(name: str) -> None:
     properties.inverses_undo(f, inputs, np.random.default_rng(2), near)
 
 
+@thin
 @each
 @some
 def test_gradients_run_back(name: str) -> None:
@@ -67,6 +71,7 @@ def test_gradients_run_back(name: str) -> None:
     properties.gradients_run_back(f, inputs, np.random.default_rng(3))
 
 
+@thin
 @each
 @some
 def test_hessians(name: str) -> None:
@@ -75,6 +80,7 @@ def test_hessians(name: str) -> None:
     properties.hessians_are_symmetric(f, inputs, loss, np.random.default_rng(4), near, rough)
 
 
+@thin
 @each
 @some
 def test_derived_programs_are_programs(name: str) -> None:

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from sizes import sample
+from sizes import sample, thin, wide
 
 import rvm
 
@@ -48,6 +48,7 @@ def made(kind: str, times: int) -> Any:
     return f
 
 
+@thin
 @pytest.mark.parametrize("times", [1, 2, 3])
 @pytest.mark.parametrize("kind", KINDS)
 @sample
@@ -59,6 +60,7 @@ def test_what_a_gradient_program_leaves_tells_what_it_began_with(kind: str, time
     assert back == pytest.approx(begun, rel=1e-9, abs=1e-9)
 
 
+@wide
 @pytest.mark.parametrize("body", ["add y, x ** 5", "add y, sin(x) * exp(x)", "mul y, exp(x)"])
 def test_gradients_of_gradients_bring_back_what_they_began_with(body: str) -> None:
     """However large rounding has made what lies between: not one of many is refused."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import mpmath
 import numpy as np
 import pytest
-from sizes import part, sized
+from sizes import part, sized, thin
 
 import rvm
 from rvm.engines import executing
@@ -128,6 +128,7 @@ def points(name: str, count: int) -> list[tuple[float, float, tuple[float, float
     ]
 
 
+@thin
 @sized
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from gradients import properties
 from gradients.agreeing import ENGINES, agree
-from sizes import sized
+from sizes import sized, thin
 
 import rvm
 from rvm.types import SCALARS
@@ -76,6 +76,7 @@ def test_the_zero_that_push_leaves_may_be_read() -> None:
     assert (back.a_bar, back.b_bar, back.s_bar) == (1.0, 2.0, [3.0])
 
 
+@thin
 @each_engine
 def test_fixed_point_numbers_that_gained_from_floats(engine: str) -> None:
     """They come back but for the floats' rounding, which is no reason to refuse a gradient."""
@@ -100,6 +101,7 @@ func main(q: fixed, x: f64)
     assert off, "all came back exactly, so that nothing was tested"
 
 
+@thin
 @pytest.mark.parametrize("t", sorted(SCALARS))
 def test_a_stack_of_a_functions_own_has_derivatives_of_every_order(t: str) -> None:
     """As the same function without the stack has them."""

@@ -10,7 +10,7 @@ import pytest
 from attack.programs import sound as random_programs
 from gradients import properties
 from gradients.programs import PROGRAMS
-from sizes import first_and_another, sample, some
+from sizes import first_and_another, sample, some, thin
 from tools.running import rvm_json
 
 import rvm
@@ -144,6 +144,7 @@ def returns(f: FunctionHandle, inputs: dict[str, Any]) -> None:
     assert properties.distance(found, plain(check=False)) <= 1e-5
 
 
+@thin
 @sample
 @pytest.mark.parametrize("engine", [n for n in executing() if n == LAW or ENGINES[n].compiles])
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -152,6 +153,7 @@ def test_every_value_comes_back(name: str, engine: str) -> None:
     returns(rvm.assemble(text).main.with_options(engine=engine), inputs)
 
 
+@thin
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_value_comes_back_to_the_inverse(name: str) -> None:
     text, inputs, _ = PROGRAMS[name]
@@ -159,6 +161,7 @@ def test_every_value_comes_back_to_the_inverse(name: str) -> None:
     returns(~f, dict(f(**properties.copied(inputs))))
 
 
+@thin
 @pytest.mark.parametrize(
     "name", ["calls and uncalls", "recursion", "ancillas", "routines", "stacks", "in place"]
 )
@@ -175,6 +178,7 @@ def test_every_value_comes_back_to_a_gradient_itself(name: str) -> None:
     returns(program[entry.name], values)
 
 
+@thin
 @pytest.mark.parametrize("seed", range(40))
 @some
 def test_values_of_random_programs_come_back(seed: int) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from gradients.agreeing import ENGINES
 from rvm_tools.isa_page import members
+from sizes import thin
 
 import rvm
 
@@ -55,6 +56,7 @@ def in_lanes(f: Any, engine: str) -> tuple[float, float]:
     return g.a[0].item(), g.b[0].item()
 
 
+@thin
 @pytest.mark.parametrize("line", SUMS)
 @pytest.mark.parametrize("t", members("float"))
 def test_of_equal_arguments(line: str, t: str) -> None:
@@ -118,6 +120,7 @@ def test_second_derivatives(
         assert found[pair] == pytest.approx(value, rel=1e-13), pair
 
 
+@thin
 @pytest.mark.parametrize("call", ["a ** b", "b ** a"])
 @pytest.mark.parametrize("k", [0.0, 1.0, 2.0, 3.0])
 @pytest.mark.parametrize("method", ["taylor", "forward-over-reverse"])

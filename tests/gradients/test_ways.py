@@ -16,7 +16,7 @@ from gradients.hard import HARD, RELAX, WAYS, Hard
 from rvm_tools.directives import directives
 from rvm_tools.isa_page import members
 from rvm_tools.values import inputs_for
-from sizes import part, sized, some
+from sizes import part, sized, some, thin, wide
 
 import rvm
 from rvm.interop.scipy import objective
@@ -48,6 +48,7 @@ def off(found: tuple[float, float], want: tuple[float, float]) -> float:
     return max(abs(a - b) / abs(b) if b else abs(a) for a, b in zip(found, want, strict=True))
 
 
+@thin
 @pytest.mark.parametrize("name", HARD)
 @some
 def test_right_or_refused(name: str) -> None:
@@ -94,6 +95,7 @@ def test_values_that_matter_to_second_derivatives_alone(x: float, lost: bool) ->
     assert everything.hessian(at, loss="y").info.error.x.x > 1e-15
 
 
+@thin
 @pytest.mark.parametrize("name", [n for n in HARD if "kinked" not in n])
 @some
 def test_second_derivatives_are_right_or_refused(name: str) -> None:
@@ -223,6 +225,7 @@ def scaled(value: Any, k: int) -> Any:
     return (value * value.dtype.type(2.0**k)) if isinstance(value, np.ndarray) else value * 2.0**k
 
 
+@wide
 @pytest.mark.parametrize("name", SCALED)
 @some
 def test_verdicts_do_not_depend_on_units(name: str) -> None:
@@ -264,6 +267,7 @@ def by_lane(f: FunctionHandle, at: dict[str, Any], inputs: dict[str, Any]) -> An
         return "R017"
 
 
+@thin
 @pytest.mark.parametrize("t", members("float"))
 @pytest.mark.parametrize("scale", [1e-5, 1.0, 1e5])
 def test_honest_sums_are_not_refused(t: str, scale: float) -> None:
@@ -278,6 +282,7 @@ def test_honest_sums_are_not_refused(t: str, scale: float) -> None:
         assert np.array_equal(f.grad(loss="y", y=scale, x=x, n=100).x, 2 * x)
 
 
+@wide
 @sized
 def test_honest_orbits_of_random_arrays_are_not_refused() -> None:
     """Numbers far smaller than others of their array come back less well, and that does not matter.
@@ -348,6 +353,7 @@ def test_steps_of_a_chain_are_looked_at(n: int) -> None:
 # ---------------------------------------------------------------- the gate by itself
 
 
+@thin
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
 @some
 def test_examples_come_back(path: Path) -> None:
@@ -362,6 +368,7 @@ def test_examples_come_back(path: Path) -> None:
         assert pull.is_back(pull.machine.state.frames[0].regs), run.text
 
 
+@wide
 def test_a_tolerance_is_by_the_gradient() -> None:
     """It is held to the estimated error, in parts of the gradient, by every way."""
     h = HARD["relax 20"]

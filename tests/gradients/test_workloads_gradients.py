@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import sample
+from sizes import sample, thin
 
 import rvm
 from rvm.engines import executing
@@ -44,6 +44,7 @@ func f(s: f64, a: f64, x: f64[n], y: f64[n], z: f64[n])
     assert (g.x.tolist(), g.y.tolist(), g.z.tolist()) == ([6, 4, 2], [3, 2, 1], [3, 5, 7])
 
 
+@thin
 @each_engine
 @pytest.mark.parametrize(
     ("call", "at", "partials"),
@@ -127,6 +128,7 @@ def test_complex(engine: str) -> None:
     assert g.x == near(0.6561787149 - 0.7546055222j, rel=1e-9)
 
 
+@thin
 @each_engine
 def test_hessian(engine: str) -> None:
     f = rvm.assemble(

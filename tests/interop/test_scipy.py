@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import thin, wide
 
 import rvm
 from rvm.interop.scipy import objective
@@ -35,6 +36,7 @@ def test_rosenbrock_has_scipys_own_derivatives() -> None:
     np.testing.assert_allclose(goal.hessp(x, p), optimize.rosen_hess_prod(x, p), rtol=1e-12)
 
 
+@thin
 @pytest.mark.parametrize("used", [False, True])
 @pytest.mark.parametrize("copied", [copy, deepcopy, lambda v: pickle.loads(pickle.dumps(v))])
 def test_a_copy_is_the_same_objective(copied: Any, used: bool) -> None:
@@ -48,6 +50,7 @@ def test_a_copy_is_the_same_objective(copied: Any, used: bool) -> None:
     np.testing.assert_array_equal(other.x0, goal.x0)
 
 
+@thin
 @pytest.mark.parametrize("method", ["BFGS", "Newton-CG", "trust-ncg", "trust-exact", "L-BFGS-B"])
 def test_minimize_finds_the_valleys_end(method: str) -> None:
     goal = objective(rvm.assemble(ROSENBROCK).rosen, "y", "x", x=np.array([-1.2, 1.0, 0.5]))
@@ -109,6 +112,7 @@ def test_an_array_element_or_a_complex_part_as_the_loss() -> None:
     np.testing.assert_array_equal(goal.grad(x), [3, 0, 1])
 
 
+@wide
 def test_a_perfect_embedding_of_the_petersen_graph() -> None:
     program = rvm.load(EXAMPLES / "petersen.rasm")
     start = np.random.default_rng(3).normal(size=(10, 5))

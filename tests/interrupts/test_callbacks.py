@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import thin, wide
 
 import rvm
 from rvm.engines import ENGINES, having
@@ -91,6 +92,7 @@ ERRORS: tuple[Callable[[], BaseException], ...] = (
 )
 
 
+@thin
 @each_engine
 @pytest.mark.parametrize("make", ERRORS)
 @pytest.mark.parametrize("at", [1, 4, 6])
@@ -249,6 +251,7 @@ def test_a_callback_that_waits_can_be_interrupted(engine: str, who: str) -> None
     assert "as they were" in caught.value.hint
 
 
+@thin
 @on_unix
 @each_engine
 def test_a_handler_that_returns_lets_the_run_go_on(engine: str) -> None:
@@ -372,6 +375,7 @@ def test_what_a_callback_does_with_handlers_stays() -> None:
         signal.signal(signal.SIGUSR1, before)
 
 
+@thin
 @on_unix
 @each_engine
 def test_under_asyncio_its_own_handler_is_asked(engine: str) -> None:
@@ -420,6 +424,7 @@ def test_a_machine_in_a_thread_is_not_disturbed() -> None:
     assert done
 
 
+@wide
 @on_unix
 def test_compiling_is_interrupted_without_a_noise() -> None:
     """Ctrl-C at many moments of a long compilation: one exception, nothing on standard error."""
@@ -452,6 +457,7 @@ print("ended", ended)
 # ---------------------------------------------------------------- memory
 
 
+@thin
 @on_unix
 @each_engine
 def test_memory_that_gives_out_leaves_everything_as_it_was(engine: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from interrupts.operations import ENGINES, OPERATIONS, Call, Debug, Run
+from sizes import thin, wide
 
 import rvm
 from rvm.engines import executing
@@ -120,6 +121,7 @@ def small(kind: type[Call], engine: str) -> Call:
     return Small(engine)
 
 
+@thin
 @pytest.mark.parametrize("kind", KINDS, ids=lambda k: k.name)
 @pytest.mark.parametrize("engine", executing(loops=False)[1:])
 def test_data_are_whole_after_an_exception_at_some_lines(engine: str, kind: type[Call]) -> None:
@@ -135,6 +137,7 @@ def test_soak_of_lines(engine: str, kind: type[Call]) -> None:
     assert raised > min(n, 500)
 
 
+@wide
 def test_a_machine_that_is_torn_says_so() -> None:
     operation = Run("reference")
     n, poisoned = lines(operation), 0

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from interrupts.operations import ENGINES, OPERATIONS, Call, Debug
-from sizes import part, sample, sized
+from sizes import part, sample, sized, thin
 
 import rvm
 from rvm.engines.native import flight
@@ -134,6 +134,7 @@ def look(operation: Call, error: BaseException | None, handler: Any) -> None:
     operation.check(error)
 
 
+@thin
 @pytest.mark.usefixtures("short_chunks")
 @pytest.mark.parametrize("kind", OPERATIONS, ids=lambda k: k.name)
 @pytest.mark.parametrize("engine", ENGINES)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rvm_asm import disassemble
+from sizes import thin
 
 import rvm
 from rvm.engines import ENGINES
@@ -74,6 +75,7 @@ ONES: list[tuple[str, dict[str, Any], Any]] = [
 ]
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("name", "inputs", "want"), ONES)
 def test_every_engine_takes_one_there_and_back(
@@ -89,6 +91,7 @@ def test_every_engine_takes_one_there_and_back(
     assert np.array_equal(np.asarray(numbers(back.y)), np.asarray(start))
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 def test_lanes_take_different_ones(engine: str) -> None:
     def run(name: str, **inputs: Any) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from sizes import thin
 
 from rvm.engines.evaluate import evaluate
 from rvm.expr import Const, Expr, Place
@@ -231,6 +232,7 @@ def error(got: Any, want: Any) -> float:
     return math.inf if off != off else off
 
 
+@thin
 @pytest.mark.parametrize("row", SMOOTH, ids=lambda r: r.name)
 def test_to_the_third_order(row: FunctionRow) -> None:
     for order in NEAR:
@@ -255,6 +257,7 @@ FIELD = [r for r in SMOOTH if r.name in COMPLEX]
 NEAR_COMPLEX = {1: 4e-15, 2: 2e-14, 3: 2e-13}
 
 
+@thin
 @pytest.mark.parametrize("row", FIELD, ids=lambda r: r.name)
 def test_of_complex_numbers(row: FunctionRow) -> None:
     rng = random.Random(row.name)

@@ -67,7 +67,7 @@ def test_no_source_lists_functions_or_types(folder: str) -> None:
 
 
 KINDS = {"is_bool", "is_integer", "is_float", "is_complex", "is_fixed", "is_log"}
-QUESTIONS = 178
+QUESTIONS = 176
 """How often sources ask which kind of numbers a type has, where a fact would say what they need."""
 
 

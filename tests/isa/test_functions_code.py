@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from sizes import thin
 
 from rvm.faults import RvmError
 from rvm.isa.implementation import array_value, implementation, value
@@ -69,6 +70,7 @@ def test_the_table_is_covered():
     assert len(CASES) > 500
 
 
+@thin
 @pytest.mark.parametrize(("name", "types", "result"), CASES)
 def test_template_and_array_code_give_the_value(name, types, result):
     code = implementation(name, types)
@@ -121,6 +123,7 @@ def _agree(name, sys, got, expected):
 MIXED = [c for c in CASES if len(c.values[1]) > 1 and implementation(*c.values[:2]).numpy]
 
 
+@thin
 @pytest.mark.parametrize(("name", "types", "result"), MIXED)
 def test_a_scalar_mixes_with_an_array(name, types, result):
     """One argument an array, the other scalars: the storage type is still the result's."""

@@ -8,6 +8,7 @@ import random
 import mpmath
 import pytest
 from isa.evaluating import evaluate, place
+from sizes import thin
 
 from rvm.expr import Apply, Const, Place
 from rvm.isa.derivatives import gains
@@ -59,6 +60,7 @@ def test_value(row):
             assert abs(got - want) <= 4e-16 * abs(want) + 1e-320, (xs, got, want)
 
 
+@thin
 @pytest.mark.parametrize("row", SMOOTH, ids=lambda r: r.name)
 def test_partials(row):
     args = tuple(place(k, F64) for k in range(row.arity))

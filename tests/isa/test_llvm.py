@@ -10,7 +10,7 @@ import struct
 
 import numpy as np
 import pytest
-from sizes import part, sized
+from sizes import part, sized, thin, wide
 
 from rvm.faults import RvmError
 from rvm.isa.implementation import deciding, implementation, value
@@ -195,6 +195,7 @@ def test_every_function_has_code():
 GROUPS = {t: [c for c in CASES if deciding(c[1]) == t and not arrays_only(c[0])] for t in TYPES}
 
 
+@thin
 @pytest.mark.parametrize("t", OFTEN, ids=str)
 @sized
 def test_the_bits_are_those_of_the_reference(t):
@@ -235,6 +236,7 @@ WITH_CONSTANTS = [
 ]
 
 
+@wide
 @sized
 def test_constant_divisors_counts_and_exponents():
     cases = [(fn, types, types[0], k) for fn, types, k in WITH_CONSTANTS]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from rvm_asm import assemble, disassemble
+from sizes import thin
 
 import rvm
 from rvm.engines import ENGINES
@@ -28,6 +29,7 @@ def edges(t: Scalar) -> list[int]:
     return near + rng.integers(info.min, info.max, 20, info.dtype, endpoint=True).tolist()
 
 
+@thin
 @pytest.mark.parametrize("t", INTEGERS, ids=str)
 def test_products_wrap_and_come_back(t: Scalar) -> None:
     program = rvm.assemble(

@@ -13,7 +13,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from sizes import sample
+from sizes import sample, thin
 
 import rvm
 from rvm.engines import executing
@@ -239,6 +239,7 @@ def test_opcode(op: str, t: Scalar, shape: str, engine: str) -> None:
         assert m.time == 0
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("t", TYPES, ids=str)
 def test_memory(t: Scalar, engine: str) -> None:

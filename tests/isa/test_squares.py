@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 from rvm_tools.isa_page import members
+from sizes import wide
 
 import rvm
 from rvm.engines import executing
@@ -51,6 +52,7 @@ def numbers(t: str) -> list[float]:
     return [float(np.float32(x)) for x in found] if t == "f32" else found
 
 
+@wide
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("t", members("float"))
 def test_squares_of_floats_are_products_on_every_engine(t: str) -> None:

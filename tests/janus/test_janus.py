@@ -15,6 +15,7 @@ from janus.programs import GLOBALS, LETTERS, PROGRAMS
 from janus.writer import Writer
 from rvm_asm import assemble as assemble_text
 from rvm_tools.cli import cli
+from sizes import thin
 from tools.running import rvm as command
 
 import rvm
@@ -43,6 +44,7 @@ def nothing(result: Any) -> bool:
     return all(v == [] if isinstance(v, list) else not np.any(v) for v in dict(result).values())
 
 
+@thin
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("engine", executing())
 def test_programs_end_as_they_must_and_come_back(name: str, engine: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lanes.singles import agree, in_lanes, ulps
-from sizes import examples
+from sizes import examples, thin
 
 import rvm
 
@@ -35,6 +35,7 @@ FUNCTIONS = {
 }
 
 
+@thin
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_transcendental_functions_are_within_the_bound(name: str) -> None:
     """Against mpmath, for numbers of all sizes; and against single runs."""

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from gradients.programs import PROGRAMS
 from lanes.singles import copied, flat, perturbed, stacked
+from sizes import thin
 
 import rvm
 
 
+@thin
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_adjoints_by_lane(name: str) -> None:
     text, inputs, loss = PROGRAMS[name]

@@ -28,7 +28,7 @@ from lanes.singles import (
 from lanes.test_map import ACKERMANN, FACTORIAL, FAILING
 from lanes.test_programs_in_lanes import CASES, LANES, QUIET, inputs
 from programs.both_ways import Case
-from sizes import examples
+from sizes import examples, wide
 
 import rvm
 from rvm.engines.native import lanes as native_lanes
@@ -116,6 +116,7 @@ def test_random_programs(seed: int, block: int | None) -> None:
     there_and_back(program.program, "main", lanes, block=block)
 
 
+@wide
 @examples(8)
 @given(SEEDS)
 def test_random_programs_in_which_lanes_keep_together(seed: int) -> None:
@@ -127,6 +128,7 @@ def test_random_programs_in_which_lanes_keep_together(seed: int) -> None:
     there_and_back(program.program, "main", lanes)
 
 
+@wide
 @examples(8)
 @given(SEEDS)
 def test_random_programs_of_every_type(seed: int) -> None:

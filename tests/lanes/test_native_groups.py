@@ -10,6 +10,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from lanes.singles import agree, in_lanes
+from sizes import wide
 
 import rvm
 from rvm.engines.native import lanes_wide
@@ -57,6 +58,7 @@ def _own(lane: dict[str, Any]) -> dict[str, Any]:
     return {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in lane.items()}
 
 
+@wide
 def test_local_arrays_and_products() -> None:
     text = """
 func f(y: f64[n], A: f64[n, n], x: f64[n], s: f64)
@@ -137,6 +139,7 @@ def test_a_lane_outside_an_array_takes_its_group_with_it() -> None:
     assert run.alone == (9,) and run.errors[9].code == "R003"
 
 
+@wide
 def test_calls_with_what_varies_and_what_does_not() -> None:
     text = """
 func f(A: f64[m, k], b: f64[k], s: f64, t: f64, u: f64, n: i64)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lanes.singles import agree, in_lanes, single
-from sizes import examples
+from sizes import examples, thin
 
 import rvm
 from rvm.engines import executing
@@ -298,6 +298,7 @@ SHARED = {
 }
 
 
+@thin
 @pytest.mark.parametrize("body", SHARED.values(), ids=SHARED)
 @pytest.mark.parametrize("engine", executing())
 def test_what_is_the_same_for_all_lanes_changes_once(body: str, engine: str) -> None:

@@ -21,7 +21,7 @@ from lanes.singles import (
     single,
 )
 from programs.both_ways import Case, cases, refusals
-from sizes import some
+from sizes import some, thin, wide
 
 import rvm
 from rvm.run.binding import outside
@@ -82,6 +82,7 @@ def moved(value: Any, rng: np.random.Generator) -> Any:
     return perturbed(value, rng)
 
 
+@thin
 @pytest.mark.parametrize("case", CASES, ids=str)
 @some
 def test_other_whole_numbers(case: Case) -> None:
@@ -107,6 +108,7 @@ def accepted(case: Case, lane: dict[str, Any]) -> bool:
     return True
 
 
+@wide
 def test_no_program_is_left_to_single_runs() -> None:
     """What ends well runs in lanes, but for what prints or calls back."""
     alone = set()

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from number_types import bf16, trop, u16
 from rvm_asm import disassemble
-from sizes import sample
+from sizes import sample, thin
 
 import rvm
 from rvm.codec import decode, encode
@@ -118,6 +118,7 @@ def test_a_file_of_bytecode_and_a_text_hold_programs(name: str) -> None:
     assert plain(again.f(**inputs(name))) == plain(program.f(**inputs(name)))
 
 
+@thin
 @pytest.mark.parametrize("name", NEW)
 @pytest.mark.parametrize("engine", having("lanes"))
 @sample

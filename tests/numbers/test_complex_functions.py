@@ -11,7 +11,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from sizes import part, sized
+from sizes import part, sized, thin
 
 from rvm.isa.implementation import array_value, value
 from rvm.numbers.complex_functions import FUNCTIONS
@@ -54,6 +54,7 @@ def same(a: complex, b: complex) -> bool:
     return repr(a) == repr(b)
 
 
+@thin
 @pytest.mark.parametrize("name", FUNCTIONS)
 @sized
 def test_values_are_exact_to_a_few_units(name: str) -> None:

@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 from rvm_tools import elementary_tables
-from sizes import sample
+from sizes import sample, thin
 
 import rvm
 from rvm.engines import LAW, executing
@@ -97,6 +97,7 @@ def off_by(got, want):
     return abs(mpmath.mpf(got) - want) / math.ulp(nearest if math.isfinite(nearest) else 1.7e308)
 
 
+@thin
 @pytest.mark.parametrize("name", REAL)
 def test_a_function_of_one_number(name):
     f, fits = on_numbers(text(name)), domain(name)
@@ -109,6 +110,7 @@ def test_a_function_of_one_number(name):
             assert off_by(f(x), want) <= limit, (x, f(x), want)
 
 
+@thin
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_function_of_two_numbers(name):
     f, limit = on_numbers(text(name)), ULPS.get(name, 0.51)
@@ -167,6 +169,7 @@ def test_gamma_functions_below_0(name):
     assert f(-math.inf) == math.inf or math.isnan(f(-math.inf))
 
 
+@thin
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 7, 12])
 def test_polygamma(n):
     f = on_numbers(text("polygamma"))
@@ -275,6 +278,7 @@ def program(name):
     """)
 
 
+@thin
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("engine", [n for n in executing() if n != LAW])
 @sample

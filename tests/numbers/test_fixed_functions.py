@@ -8,7 +8,7 @@ from itertools import product
 import mpmath
 import numpy as np
 import pytest
-from sizes import part, sized
+from sizes import part, sized, thin
 
 from rvm.isa.implementation import array_value, value
 from rvm.isa.rows import FUNCTIONS
@@ -112,6 +112,7 @@ def arguments(name, frac, count):
         yield tuple(drawn(rng, frac) for _ in range(arity))
 
 
+@thin
 @pytest.mark.parametrize("name", NAMES)
 @sized
 def test_every_function_gives_the_nearest_number(name):
@@ -123,6 +124,7 @@ def test_every_function_gives_the_nearest_number(name):
             assert outcome(exact, name, frac, *raws) == want, (frac, raws)
 
 
+@thin
 @pytest.mark.parametrize("name", NAMES)
 @sized
 def test_arrays_have_the_same_bits(name):
@@ -161,6 +163,7 @@ def value_of(name, frac):
     return [part_of(k) for k in range(4)]
 
 
+@thin
 @pytest.mark.parametrize("name", NAMES)
 @sized
 def test_what_a_pair_may_be_off_by_is_four_times_what_it_is(name):

@@ -11,7 +11,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from sizes import first_and_another, sample, sized
+from sizes import first_and_another, sample, sized, thin
 
 import rvm
 from rvm.engines import executing
@@ -140,6 +140,7 @@ def cases(t: str, n: int = 40) -> tuple[np.ndarray, np.ndarray, np.ndarray, list
     return a, b, np.array(raw), [(m, -frac) for m in raw]
 
 
+@thin
 @pytest.mark.parametrize("t", TYPES)
 @sized
 def test_every_engine_rotates_alike_there_and_back(t: str) -> None:
@@ -165,6 +166,7 @@ def test_every_engine_rotates_alike_there_and_back(t: str) -> None:
         assert returned.a.tolist() == a.tolist() and returned.b.tolist() == b.tolist()
 
 
+@thin
 @pytest.mark.parametrize("t", TYPES)
 @pytest.mark.parametrize("engine", executing())
 @sample

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import thin
 
 import rvm
 from rvm.engines import ENGINES
@@ -48,6 +49,7 @@ def resize(x: Any) -> None:
         x.resize(4)
 
 
+@thin
 @pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("change", [reshape, retype, restride, close, resize])
 @pytest.mark.parametrize("fails", [False, True])

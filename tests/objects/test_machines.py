@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from attack.programs import sound
 from objects.samples import PROGRAM, seen, work_inputs
-from sizes import sample, some
+from sizes import sample, some, thin, wide
 
 import rvm
 from rvm.engines import ENGINES, executing
@@ -45,6 +45,7 @@ def shared_inputs() -> dict[str, object]:
     return {"m": whole[:3, ::2].copy(), "z": np.array([1j, 2.0, 3.0]), "n": 2}
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", ["shared", "work"])
 @sample
@@ -173,6 +174,7 @@ def carried(seed: int) -> None:
     assert seen(again)[0] == start[0]
 
 
+@wide
 @pytest.mark.parametrize("seed", range(10))
 @some
 def test_random_programs_are_carried(seed: int) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from objects.samples import PROGRAM, seen
+from sizes import wide
 
 import rvm
 
@@ -136,6 +137,7 @@ def test_own_opcodes_in_spawned_processes(home: str, tmp_path: Path) -> None:
     assert ran.stdout == "[12.0, 24.0]\nR014 {'argument 1': 3.0}\n"
 
 
+@wide
 def test_own_opcodes_that_a_process_does_not_know(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN)
     dump = "import pickle, own; open('f.pickle', 'wb').write(pickle.dumps(own.PROGRAM.f))"

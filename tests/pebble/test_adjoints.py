@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pebble.search import least
-from sizes import sample
+from sizes import sample, thin
 
 from rvm.pebble import plan
 from rvm.pebble.actions import Kind
@@ -46,6 +46,7 @@ def fewest(n: int, price: float, in_place: bool, goal: str) -> int:
     return 1 if n == 1 else 2
 
 
+@thin
 @pytest.mark.parametrize("price", HYBRID)
 def test_the_hybrid_from_revolve_to_the_reversible_sweep(price: float) -> None:
     tables = priced(1000, price, True, 1000)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pebble.graphs import adder, all_graphs, least_budget, least_moves
-from sizes import examples
+from sizes import examples, wide
 
 from rvm.faults import BudgetError, ScheduleError, UsageError
 from rvm.pebble import plan
@@ -166,6 +166,7 @@ def test_trees_at_their_fewest_pebbles() -> None:
     assert found.check().peak == fewest and found.cost.moves <= tree_moves(dag)
 
 
+@wide
 def test_the_search_against_the_optimum_of_small_graphs() -> None:
     # It proves nothing and may miss an optimum; it must not miss many, nor be better than one.
     cases = optimal = 0
@@ -353,6 +354,7 @@ def test_the_search_on_an_adder() -> None:
     assert "at most" in found.describe() and "(budget 18)" in found.describe()
 
 
+@wide
 def test_a_graph_of_a_thousand_nodes() -> None:
     random = Random(4)
     preds = [tuple(sorted(random.sample(range(max(0, v - 60), v), min(v, 2)))) for v in range(1000)]

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pebble.graphs import adder
 from rvm_asm import assemble, disassemble
-from sizes import examples
+from sizes import examples, wide
 
 import rvm
 from rvm.codec import decode, encode
@@ -225,6 +225,7 @@ def bits(value: int, count: int) -> np.ndarray:
     return np.array([value >> k & 1 for k in range(count)], bool)
 
 
+@wide
 @pytest.mark.parametrize("pebbles", [40, 20, 11])
 def test_an_adder_adds_under_any_budget(pebbles: int) -> None:
     circuit = load_circuit(DATA / "adder8.bench")

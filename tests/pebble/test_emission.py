@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pebble.playing import LENGTH, MIX, SHIFT, START, mixed, most_pebbles, played
-from sizes import examples, sample, some
+from sizes import examples, sample, some, thin, wide
 
 import rvm
 from rvm.codec import decode, encode
@@ -65,6 +65,7 @@ class Chain:
         self.n, self.terms = n, terms
 
 
+@thin
 @pytest.mark.parametrize(("n", "terms"), CHAINS, ids=str)
 @some
 def test_moves_peak_and_values(n: int, terms: dict[str, Any]) -> None:
@@ -100,6 +101,7 @@ def test_bennett_as_it_is_published() -> None:
     assert seen.peak + 2 == 4 * 3 + 2 == 14
 
 
+@thin
 @pytest.mark.parametrize("every", [2, 3, 7])
 @pytest.mark.parametrize(("n", "pebbles"), [(21, 5), (40, 6), (40, 20), (5, 5)])
 @sample
@@ -160,6 +162,7 @@ def test_all_engines(engine: str) -> None:
 TYPES = ["i32", "i64", "u8", "u64", "f32", "f64", "c128", "fixed", "fixed(20)"]
 
 
+@thin
 @pytest.mark.parametrize("t", TYPES)
 @pytest.mark.parametrize("goal", ["persist", "erase"])
 @sample
@@ -199,6 +202,7 @@ def test_a_program_like_any_other() -> None:
     }  # fmt: skip
 
 
+@wide
 def test_schedules_of_equal_steps_are_a_handful_of_functions() -> None:
     for goal in ("persist", "erase"):
         for terms in ({"strategy": "bennett", "pebbles": 40}, {"pebbles": 10**6}, {"pebbles": 40}):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pebble.playing import LENGTH, played
-from sizes import some
+from sizes import some, thin, wide
 
 import rvm
 from rvm.engines import ENGINES, executing
@@ -155,6 +155,7 @@ def test_grad_of_bennett_at_run_time() -> None:
 GROWTH = rvm.assemble("func step(y: f64, x: f64)\n    add y, x * 1.001\n")
 
 
+@thin
 @pytest.mark.parametrize(
     "n, terms",
     [
@@ -173,6 +174,7 @@ def test_slots_that_are_used_often_keep_nothing_of_earlier_adjoints(
     assert bars.x == pytest.approx(1.001**n, rel=1e-11)
 
 
+@wide
 def test_slots_that_are_used_often_when_the_run_knows_the_length() -> None:
     program = rvm.assemble(
         "func step(y: f64, x: f64)\n    add y, x * 1.001\n"

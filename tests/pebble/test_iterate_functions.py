@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sizes import examples, sample, some
+from sizes import examples, sample, some, thin, wide
 
 import rvm
 import rvm.pebble
@@ -97,6 +97,7 @@ def ring_matrix(n: int, c: float) -> np.ndarray:
     return eye + c * (np.roll(eye, 1, 0) + np.roll(eye, -1, 0) - 2 * eye)
 
 
+@wide
 @pytest.mark.parametrize(
     "terms", ({"strategy": "bennett", "radix": 4}, {"pebbles": 8}, {"budget": "24 kB", "price": 0})
 )
@@ -147,6 +148,7 @@ def spring_loss(p: np.ndarray, n: int) -> Any:
     return np.sum(pos * pos) + vel
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("terms", ({"pebbles": 5}, {"pebbles": 3, "price": 0}))
 @sample

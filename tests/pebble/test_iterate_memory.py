@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import wide
 
 import rvm
 from rvm.faults import Interrupted
@@ -80,6 +81,7 @@ def test_a_run_takes_the_memory_of_its_pebbles(writes: str, terms: dict[str, Any
     assert back > 6
 
 
+@wide
 @pytest.mark.parametrize("writes", ("new", "out", "in place"))
 def test_a_budget_in_bytes_is_kept(writes: str) -> None:
     x0, bar = np.ones(SIZE), np.ones(SIZE)
@@ -95,6 +97,7 @@ def test_a_budget_in_bytes_is_kept(writes: str) -> None:
     assert traced(lambda: run(x0)) <= 2 + SLACK
 
 
+@wide
 @pytest.mark.parametrize("terms", ({}, {"price": 0}))
 def test_functions_of_programs_keep_to_a_budget_in_bytes(terms: dict[str, Any]) -> None:
     program = rvm.assemble("""

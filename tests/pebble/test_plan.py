@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import thin
 
 import rvm.pebble
 from rvm.faults import BudgetError, ScheduleError, UsageError
@@ -98,6 +99,7 @@ def test_energy_is_landauers() -> None:
     assert least.rules.pebbles <= 8
 
 
+@thin
 @pytest.mark.parametrize(
     ("goal", "terms", "floor"),
     [
@@ -223,6 +225,7 @@ def test_a_frontier() -> None:
 # ---------------------------------------------------------------- files
 
 
+@thin
 @pytest.mark.parametrize(
     "arguments",
     [

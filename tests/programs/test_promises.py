@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from programs.both_ways import ENGINES, load
+from sizes import thin
 
 import rvm
 
@@ -180,6 +181,7 @@ def test_one_array_as_two_fields_is_refused() -> None:
 # ------------------------------------------------------------------ limits
 
 
+@thin
 @pytest.mark.parametrize("limit", [{"max_steps": 4_000}, {"max_memory": 400_000}])
 @each_engine
 def test_limits_lose_nothing(engine: str, limit: dict[str, int]) -> None:

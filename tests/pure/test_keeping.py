@@ -12,6 +12,7 @@ from rvm_asm.program import Declarations
 from rvm_pure import functions
 from rvm_pure.assembler import read
 from rvm_pure.zeros import zeros
+from sizes import thin, wide
 
 import rvm
 from rvm import f64, i64
@@ -74,6 +75,7 @@ def flat(v: Any) -> list[float]:
     return [] if v is None else [float(x) for x in np.ravel(v)]
 
 
+@thin
 @pytest.mark.parametrize("engine", executing())
 def test_budgets_change_what_is_kept_and_nothing_else(engine: str) -> None:
     made = functions(TEXT)
@@ -201,6 +203,7 @@ def test_bytes_of_states_must_be_known_and_enough() -> None:
     assert "16 * 3 bytes" in found["leap"].keeping(memory=48).explain()
 
 
+@wide
 def test_gradients_by_a_schedule_are_those_of_stored_states_to_the_bit() -> None:
     # Each state that is made again has an adjoint of its own: what rounding leaves of an old
     # one would grow with each, and by a factor of 1e45 in two thousand steps with twelve pebbles.

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from rvm_pure import functions
 from rvm_pure.tracing import ARRAY_FUNCTIONS
+from sizes import wide
 
 import rvm
 from rvm import Array, f64, i64
@@ -59,6 +60,7 @@ def same(have: Any, want: Any) -> bool:
     )
 
 
+@wide
 @pytest.mark.parametrize("k", range(len(FUNCTIONS)))
 def test_values_are_those_of_numpy(k: int) -> None:
     f, types, args = FUNCTIONS[k]

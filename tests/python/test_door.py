@@ -23,6 +23,7 @@ import pytest
 from click.testing import CliRunner
 from rvm_asm import assemble
 from rvm_tools.cli import cli
+from sizes import wide
 
 import rvm
 from rvm import Array, f64, i64
@@ -570,6 +571,7 @@ def typed(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@wide
 def test_mypy_knows_what_functions_take(typed: Path) -> None:
     api = pytest.importorskip("mypy.api")
     flags = ["--config-file", str(typed / "mypy.ini"), "--follow-imports=silent"]
@@ -581,6 +583,7 @@ def test_mypy_knows_what_functions_take(typed: Path) -> None:
     assert wrong_lines(out) == MISTAKES
 
 
+@wide
 def test_pyright_knows_what_functions_take(typed: Path) -> None:
     pyright = shutil.which("pyright")
     if pyright is None:

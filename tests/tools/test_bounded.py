@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sizes import wide
 from tools.running import process, rvm
 
 from rvm.host import read
@@ -74,6 +75,7 @@ def test_a_device_without_an_end_is_refused_as_data(tmp_path: Path, suffix: str)
     assert "I011" in rvm("run", file, f"x=@{tmp_path}/z.{suffix}", code=1).output
 
 
+@wide
 @posix
 def test_a_device_without_an_end_is_refused_as_text(tmp_path: Path) -> None:
     (tmp_path / "s.rasm").write_text(TEXT.format("x"))
@@ -128,6 +130,7 @@ def test_values_in_files_name_no_files(tmp_path: Path, text: str) -> None:
         assert "I010" in told or "I011" in told
 
 
+@wide
 def test_an_archive_is_measured_before_it_is_decompressed(tmp_path: Path) -> None:
     bomb = tmp_path / "bomb.npz"
     with (

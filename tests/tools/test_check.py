@@ -13,6 +13,7 @@ from rvm_tools.directives import directives
 from rvm_tools.generate import inputs
 from rvm_tools.show import literal_text, parameters
 from rvm_tools.values import assignments, inputs_for
+from sizes import wide
 from tools.running import KINDS, NORM, golden, rvm, rvm_json
 
 from rvm import assemble
@@ -125,6 +126,7 @@ def test_generated_inputs_of_square_matrices() -> None:
     assert row["verdict"] == "ok" and "4 runs" in row["say"]
 
 
+@wide
 def test_functions_of_included_files_are_checked_where_they_are_called() -> None:
     text = "func mine(x: i64[n])\n    call bit_reverse(x)\n"
     Path("mine.rasm").write_text('include "std/permutations.rasm"\n' + text)
@@ -255,6 +257,7 @@ def test_without_llvm_the_other_engines_are_checked(
     assert "error[U002]" in asked.stderr
 
 
+@wide
 def test_engines_may_differ_in_bits_of_this_machine(here: Path) -> None:
     (here / "wide.rasm").write_text(
         "func wide(y: f64, x: f64[n], a: f64[n, n])\n"
@@ -313,6 +316,7 @@ func singles(y: f32, x: f32, n: i64)
 """
 
 
+@wide
 def test_results_that_have_lost_their_digits_are_told() -> None:
     """With the inputs, and of strict mode only what it can do."""
     Path("lost.rasm").write_text(LOST)

@@ -24,6 +24,7 @@ from rvm_tools.debug.front import gradient_of
 from rvm_tools.trace.run import TraceRequest as TraceRequest
 from rvm_tools.trace.run import traced
 from rvm_tools.trace.table import joules
+from sizes import thin, wide
 from tools.running import rvm as run
 from tools.running import rvm_json
 
@@ -43,6 +44,7 @@ def arguments(script: Path) -> list[str]:
     return shlex.split(first.removeprefix("# run: "))
 
 
+@thin
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda p: p.stem)
 def test_transcripts(script: Path) -> None:
     with contextlib.chdir(CORPUS):
@@ -168,6 +170,7 @@ def test_an_exported_test_passes_and_fails_when_the_program_changes(loop: Path) 
     assert _pytest(test) == 1
 
 
+@wide
 def test_an_exported_test_expects_the_error_that_the_session_stands_at(tmp_path: Path) -> None:
     path = tmp_path / "forgets.rasm"
     path.write_text((CORPUS / "forgets.rasm").read_text(encoding="utf-8"), encoding="utf-8")
@@ -188,6 +191,7 @@ def _pytest(path: Path) -> int:
 # ---------------------------------------------------------------- rules
 
 
+@thin
 @pytest.mark.parametrize("direction", [1, -1])
 @pytest.mark.parametrize("stopping", [False, True])
 def test_ctrl_c_stops_either_direction_between_two_instructions(
@@ -457,6 +461,7 @@ func bump(t: i64, y: i64[m])
 """
 
 
+@thin
 @pytest.mark.parametrize(
     "place",
     ["b", "u", "z", "z.re", "z.im", "q", "g", "f", "s", "x[2]", "w[1]", "w[2].im", "x", "x[1:3]"],
@@ -645,6 +650,7 @@ def test_energy_by_a_model_is_counted_from_the_start(tmp_path: Path) -> None:
     assert console.execute("energy").error.code == "U037"  # type: ignore[union-attr]
 
 
+@wide
 def test_ctrl_c_ends_the_counting_and_leaves_the_session_where_it_is() -> None:
     program = rvm.assemble(LOOP, "text.rasm")
     inputs = {"x": 0, "y": 1, "n": 50_000_000}
@@ -702,6 +708,7 @@ def test_a_profile_counts_alike_whatever_is_watched() -> None:
 # ---------------------------------------------------------------- stops on the way
 
 
+@wide
 @pytest.mark.parametrize("direction", [1, -1])
 def test_what_is_printed_on_the_way_does_not_end_a_step_over_or_out_of_a_call(
     direction: int,
@@ -729,6 +736,7 @@ def test_what_is_printed_on_the_way_does_not_end_a_step_over_or_out_of_a_call(
     assert arrivals("b 11", "ignore 1 1000000") == plain
 
 
+@wide
 def test_a_tracepoint_tells_of_every_call_of_a_deep_recursion_both_ways() -> None:
     source = """\
 func deep(n: i64, out: i64)
@@ -760,6 +768,7 @@ CONDITIONS = [
 ]
 
 
+@thin
 @pytest.mark.parametrize("place, text", CONDITIONS)
 @pytest.mark.parametrize("engine", having("traps"))
 def test_conditions_of_watches_hold_where_the_place_is_passed_on(
@@ -878,6 +887,7 @@ def test_arrays_are_set_whole_or_in_part() -> None:
     assert session.machine["data"].tolist() == [4, 4, 4]
 
 
+@wide
 def test_what_runs_once_is_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Long straight code, with stops in it and without: compiling would take minutes."""
     compiled: list[str] = []

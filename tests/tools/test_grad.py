@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from rvm_asm import assemble
 from rvm_tools.derivatives import labelled, matrix, rounded, table
+from sizes import thin
 from tools.running import NORM, golden, rvm, rvm_json
 
 from rvm.engines import executing
@@ -208,6 +209,7 @@ class TestChecks:
 
 
 class TestErrors:
+    @thin
     @pytest.mark.parametrize(
         ("args", "code", "says"),
         [

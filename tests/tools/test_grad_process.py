@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from sizes import wide
 from tools.running import interrupted
 from tools.test_process import on_terminal
 
@@ -39,6 +40,7 @@ def test_ctrl_c_stops_between_two_instructions(folder: Path, way: tuple[str, ...
     assert "error[R016]: interrupted" in err
 
 
+@wide
 def test_both_ways_show_how_far_they_are(folder: Path) -> None:
     words = ["q=1", "p=0", "n=200_000", "--loss", "q", "--engine", "reference"]
     code, out = on_terminal(["grad", "kicks.rasm", *words], folder)

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from rvm_tools.cli import cli
+from sizes import thin
 
 pytestmark = pytest.mark.filterwarnings("ignore:Duplicate name")
 CODES = (0, 1, 2, 3, 4)
@@ -443,6 +444,7 @@ def saved_plan(here: Path) -> bytes:
     return (here / "plan.npz").read_bytes()
 
 
+@thin
 @pytest.mark.parametrize("name", READERS)
 def test_damaged_texts(name: str, here: Path) -> None:
     seen = fuzz(READERS[name], here, range(60))

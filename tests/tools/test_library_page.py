@@ -9,6 +9,7 @@ import pytest
 from rvm_asm import assemble
 from rvm_asm.includes import library
 from rvm_tools.library_page import Entry, entries, page, text_of
+from sizes import thin
 
 from rvm.isa.rules import CLASSES
 from rvm.transform.changes import Changes
@@ -50,6 +51,7 @@ def test_everything_says_what_it_does(file: str, entry: Entry) -> None:
     assert entry.cost or f"record {entry.name}" in text_of(file)
 
 
+@thin
 @pytest.mark.parametrize(("file", "entry"), RUNNABLE)
 def test_what_is_changed_is_said(file: str, entry: Entry) -> None:
     if "func(" in entry.head:

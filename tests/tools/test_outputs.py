@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sizes import thin
 from tools.running import rvm, rvm_json
 
 CIPHER = """
@@ -97,6 +98,7 @@ HELD = {
 }
 
 
+@thin
 @pytest.mark.parametrize(("suffix", "name"), [(s, n) for s, names in HELD.items() for n in names])
 def test_each_format_of_one_value_is_read_back(name: str, suffix: str, here: Path) -> None:
     file = f"one{suffix}"

@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import Result
+from sizes import wide
 from tools.running import golden, process, rvm, rvm_json
 
 import rvm as machine
@@ -89,6 +90,7 @@ def test_graphs() -> None:
     golden("pebble_graphs", "".join(shown(*call) for call in calls))
 
 
+@wide
 def test_pictures() -> None:
     calls = [
         ["--steps", "16", "--pebbles", "6", "--picture"],
@@ -109,6 +111,7 @@ def test_actions_are_those_of_the_plan() -> None:
     assert moves[0] in ("+10", "+11") and len(moves) == 12
 
 
+@wide
 def test_json_of_a_chain() -> None:
     found = rvm_json(
         "pebble", *GRADIENT, "--pebbles", "12", "--actions", "--compare", "--plot", "--check"
@@ -153,6 +156,7 @@ def test_no_infinity_in_json() -> None:
     assert json.loads(text, parse_constant=pytest.fail)["strategy"] == "knill"
 
 
+@wide
 def test_plans_are_saved_and_read(tmp_path: Path) -> None:
     file = str(tmp_path / "plan.npz")
     rvm("pebble", "--steps", "1000", "--pebbles", "20", "--save", file)
@@ -326,6 +330,7 @@ def test_strategies_are_completed() -> None:
     assert "bennett" in done.stdout and "best" in done.stdout and "knill" not in done.stdout
 
 
+@wide
 @pytest.mark.skipif(os.name != "posix", reason="signals and terminals of POSIX")
 def test_ctrl_c_takes_the_best_so_far() -> None:
     import pty

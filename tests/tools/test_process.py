@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from sizes import thin, wide
 from tools.running import NORM, interrupted, process
 
 from rvm.engines import executing, having
@@ -27,6 +28,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@thin
 @pytest.mark.parametrize("args", [["--help"], ["--version"], ["run", "--help"], ["bench", "-h"]])
 def test_help_imports_nothing_heavy(args: list[str]) -> None:
     code = (
@@ -43,6 +45,7 @@ def test_help_imports_nothing_heavy(args: list[str]) -> None:
     assert done.stdout.splitlines()[-1] == "HEAVY []"
 
 
+@wide
 def test_results_and_messages_are_apart(folder: Path) -> None:
     fine = process("run", "norm.rasm", "r=0", "y=0", "x=[3,4]", cwd=folder)
     assert (fine.returncode, fine.stderr) == (0, "")
@@ -73,6 +76,7 @@ def test_a_closed_pipe_is_no_error(folder: Path) -> None:
     run.stderr.close()
 
 
+@thin
 @posix
 @pytest.mark.parametrize("engine", [n for n in executing() if n not in having("compiles")])
 @pytest.mark.parametrize("way", ["forwards", "backwards"])
@@ -86,6 +90,7 @@ def test_ctrl_c_stops_between_two_instructions(folder: Path, engine: str, way: s
     assert "error[R016]: interrupted" in err and f"running {way} in `main`" in err
 
 
+@wide
 @posix
 def test_on_a_terminal(folder: Path) -> None:
     """No binary is put out, errors are coloured, and a long run shows how far it is."""

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from sizes import wide
 from tools.running import NORM
 
 WIDE = """\
@@ -92,6 +93,7 @@ def outputs(folder: Path, encoding: str) -> tuple[list[str], list[str], list[int
     return outs, err.split("@#@")[1:], json.loads(codes)
 
 
+@wide
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
 def test_streams_that_lack_characters(encoding: str, folder: Path) -> None:
     wanted = outputs(folder, "utf-8")

@@ -13,6 +13,7 @@ from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
+from sizes import wide
 from tools.running import KINDS, NORM, golden, rvm
 
 from rvm import AssemblyError, InputError, Options, assemble, install_import_hook
@@ -116,6 +117,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@wide
 def test_what_runs_passes_a_type_checker_and_mistakes_do_not(here: Path) -> None:
     pytest.importorskip("mypy")
     rvm("stubs", "norm.rasm", "kinds.rasm", "generic.rasm")
@@ -181,6 +183,7 @@ def test_the_options_of_calls_are_those_of_runs() -> None:
         assert named == set(get_args(hints[name]))
 
 
+@wide
 def test_pyright_says_the_same(here: Path) -> None:
     pyright = shutil.which("pyright")
     if pyright is None:

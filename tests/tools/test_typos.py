@@ -6,6 +6,7 @@ import re
 
 import pytest
 import rich_click as click
+from sizes import thin
 from tools.running import COMMANDS, rvm
 
 SHORT = 4
@@ -21,6 +22,7 @@ def told(*args: str) -> str:
     return " ".join(re.sub("[│╭╮╰╯─]", " ", rvm(*args, code=2).stderr).split())
 
 
+@thin
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 def test_options_and_their_words(path: tuple[str, ...]) -> None:
     for p in COMMANDS[path].params:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sizes import thin
 
 import rvm
 from rvm.library.handle import FunctionHandle
@@ -54,6 +55,7 @@ def gradient_of(f: FunctionHandle) -> FunctionHandle:
     return f.gradient_program[f.gradient_program.program.entry]
 
 
+@thin
 @pytest.mark.parametrize(
     ("name", "second"),
     (
@@ -96,6 +98,7 @@ def test_an_embedding(k: int) -> None:
     assert again.x.ravel() == pytest.approx(rows[k], abs=1e-12)
 
 
+@thin
 @pytest.mark.parametrize(
     "expression",
     (

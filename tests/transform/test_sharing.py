@@ -8,7 +8,7 @@ from gradients import properties
 from gradients.agreeing import agree, function
 from mpmath import mp
 from rvm_asm import disassemble
-from sizes import sized
+from sizes import sized, thin, wide
 
 import rvm
 from rvm.codec import decode, encode
@@ -52,6 +52,7 @@ def test_what_is_used_three_times_is_held() -> None:
 LONG = "a / ((1 + a * b) * sqrt(1 + a * b)) + sin(a / ((1 + a * b) * sqrt(1 + a * b))) * b"
 
 
+@thin
 @pytest.mark.parametrize("op", ["add", "sub", "mul", "div"])
 def test_all_updates(op: str) -> None:
     f = function(f"func main(y: f64, a: f64, b: f64)\n    {op} y, {LONG}\n")
@@ -84,6 +85,7 @@ def test_elements_of_the_array_that_is_updated(where: str) -> None:
         properties.gradients_run_back(f.main, inputs, np.random.default_rng(2))
 
 
+@wide
 def test_third_derivatives_through_ancillas() -> None:
     f = function("func main(y: f64, x: f64)\n    add y, exp(x * x) * sin(exp(x * x)) / (2 + x)\n")
     second = f.gradient_program["main_gradient"]

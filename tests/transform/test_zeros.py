@@ -13,6 +13,7 @@ from attack.programs import smooth
 from gradients import properties
 from gradients.agreeing import bits
 from gradients.programs import PROGRAMS, copies
+from sizes import thin, wide
 
 import rvm
 from rvm.derive.gradients import dressed, named_duals, nested
@@ -134,6 +135,7 @@ def test_what_is_left_out_is_nothing(name: str) -> None:
 METHODS = ("forward-over-reverse", "taylor")
 
 
+@wide
 @pytest.mark.parametrize("name", ("called", "looped", "outer"))
 def test_undone_and_differentiated_again(name: str) -> None:
     """Reverse over reverse, by way of the gradient program's inverse code."""
@@ -149,6 +151,7 @@ def test_undone_and_differentiated_again(name: str) -> None:
     assert np.allclose(rows, hessian, rtol=1e-9, atol=1e-9)
 
 
+@thin
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(name: str) -> None:
     text, inputs, _ = PROGRAMS[name]
@@ -185,6 +188,7 @@ def test_a_call_that_no_adjoint_passes_through_is_a_plain_call() -> None:
     ]
 
 
+@thin
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_gradient_programs_of_examples_verify(path: Path) -> None:
     program = rvm.load(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from attack.programs.blind import random_program
+from sizes import wide
 from verify.making import Maker
 from work import processor_time
 
@@ -15,6 +16,7 @@ from rvm.verify.flow import blocks, liveness, predecessors, successors
 TRUE, FALSE = Const(True, BOOL), Const(False, BOOL)
 
 
+@wide
 def test_successors_and_predecessors_are_each_others_reverse() -> None:
     for seed in range(60):
         for f in random_program(seed).functions:
@@ -67,6 +69,7 @@ def searched(f: Function) -> dict[int, set[frozenset[int]]]:
     return seen
 
 
+@wide
 def test_live_sets_are_those_that_a_search_finds() -> None:
     for seed in range(100):
         for f in random_program(seed).functions:

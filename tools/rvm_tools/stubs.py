@@ -12,7 +12,7 @@ import numpy as np
 
 from rvm.faults import UsageError
 from rvm.library.description import documentation
-from rvm.library.importing import importable
+from rvm.library.import_hook import importable
 from rvm.program import Function, Layout, Program, Record
 from rvm.run.binding import start_of
 from rvm.types import SCALARS, Array, Scalar, Stack, elem_of

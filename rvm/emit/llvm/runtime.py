@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rvm.emit.llvm.logging import LOGGING
+from rvm.emit.llvm.strict_log import LOGGING
 from rvm.ir.context import (
     ALONE,
     CALL_WORDS,

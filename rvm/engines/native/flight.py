@@ -17,7 +17,7 @@ from rvm.engines.native.stacks import large_stack, stack_floor
 from rvm.image import Code
 from rvm.ir import context
 from rvm.ir.kind import Kind
-from rvm.ir.reading import live_at
+from rvm.ir.loop_facts import live_at
 from rvm.state import Frame, Options, State
 from rvm.types import Array, Scalar, Stack
 

@@ -15,6 +15,7 @@ from rvm_bench.report import seconds, size, tables, times
 from rvm_bench.run import BenchPlan, default
 from rvm_bench.targets import reached
 from rvm_bench.workloads import FRONTS, WORKLOADS
+from sizes import thin, wide
 from tools.running import GOLDEN, rvm_json
 
 from rvm.engines import executing
@@ -115,6 +116,7 @@ def test_json_of_a_run() -> None:
             assert (e["ratio"] == [1, 1, 1]) or e["name"] != contest["base"]
 
 
+@wide
 def test_tasks_and_peers_are_chosen() -> None:
     args = ("bench", "loop", "--task=gradient", "--no-peers", "--engine=python", "--scale=0")
     (contest,) = rvm_json(*args)["contests"]
@@ -122,6 +124,7 @@ def test_tasks_and_peers_are_chosen() -> None:
     assert [e["name"] for e in contest["entries"]] == ["rvm python"]
 
 
+@wide
 def test_the_front_ends_have_workloads_of_their_own() -> None:
     names = default(("fronts", "loop"), full=False)
     assert set(names) == {*FRONTS, "loop"} and not set(FRONTS) & set(default((), full=True))
@@ -133,6 +136,7 @@ def test_the_front_ends_have_workloads_of_their_own() -> None:
     assert found["compiling"] == {"rvm.reversible", "its text, assembled"}
 
 
+@thin
 @pytest.mark.parametrize("name", fronts.TRACED)
 def test_what_is_traced_is_what_numpy_computes(name: str) -> None:
     inputs = dict(fronts.inputs(name)(9))

@@ -12,6 +12,7 @@ from rvm_bench.contest import BACK, FORWARD, GRADIENT, Fresh, Go, Peer, Read, Va
 from rvm_bench.engines import IN_PLACE, engine_names, engine_peers
 from rvm_bench.measure import Contest, ContestEntry, Times, measure
 from rvm_bench.workloads import WORKLOADS
+from sizes import wide
 
 from rvm.faults import InternalError
 
@@ -80,6 +81,7 @@ def test_another_number_is_an_error() -> None:
     assert "`loop`, b gives another `x`" in caught.value.message
 
 
+@wide
 def test_what_differs_by_less_than_agreement_passes() -> None:
     def near(x: float, n: int, one: float) -> Values:
         return {"x": right(x, n, one)["x"] * (1 + 1e-9)}
@@ -87,6 +89,7 @@ def test_what_differs_by_less_than_agreement_passes() -> None:
     measure(LOOP, FORWARD, [peer("a", right), peer("b", near)], turns=1, limit=0.0)
 
 
+@wide
 def test_a_size_that_takes_too_long_is_not_tried() -> None:
     calls: list[int] = []
     found = measure(LOOP, FORWARD, [counted(calls)], turns=2, limit=0.0)
@@ -96,12 +99,14 @@ def test_a_size_that_takes_too_long_is_not_tried() -> None:
     assert set(calls) == {10, 100} and found.entries[0].size == found.entries[0].work == 100
 
 
+@wide
 def test_a_short_run_is_repeated_within_its_turn() -> None:
     found = measure(CALLS, FORWARD, [peer("a", lambda r, x, y: {"r": r})], turns=3, limit=0.0)
     (entry,) = found.entries
     assert entry.times.loops > 10 and len(entry.times.seconds) == 3
 
 
+@wide
 def test_who_lacks_something_is_left_out_visibly() -> None:
     peers = [peer("a", right), peer("b", right, needs="no_such_module")]
     found = measure(LOOP, FORWARD, peers, turns=1, limit=0.0)

@@ -13,6 +13,7 @@ from rvm_tools.debug.console import Console
 from rvm_tools.debug.journeys import Onlooker
 from rvm_tools.debug.keyframes import Keyframes
 from rvm_tools.debug.reruns import Reruns
+from sizes import thin, wide
 
 import rvm
 from rvm.engines import ENGINES
@@ -87,6 +88,7 @@ def close_keyframes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rvm_tools.debug.reruns.FINE", 30)
 
 
+@thin
 @pytest.mark.parametrize("engine", [n for n, row in ENGINES.items() if row.missing() is None])
 def test_all_that_is_shown_of_the_past_was_so(engine: str, true: list[str]) -> None:
     """A walk of all kinds of moves; at each stop, every register of every frame."""
@@ -114,6 +116,7 @@ def test_all_that_is_shown_of_the_past_was_so(engine: str, true: list[str]) -> N
         assert session.machine.direction == 1
 
 
+@wide
 def test_stops_on_the_way_back_are_those_on_the_way_out() -> None:
     for text in ("y", "x[0]", "z.re"):
         session = session_of(15)

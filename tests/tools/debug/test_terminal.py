@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from sizes import wide
 
 pty = pytest.importorskip("pty", reason="terminals as files")
 pytest.importorskip("prompt_toolkit", reason="the extra `debug`")
@@ -83,6 +84,7 @@ def debugging(tmp_path: Path, *values: str, **environment: str) -> Iterator[Term
         os.close(master)
 
 
+@wide
 def test_a_long_run_shows_how_far_it_is_and_stops_in_either_direction(tmp_path: Path) -> None:
     with debugging(tmp_path, "x=0", "y=1", "n=1e15") as terminal:
         terminal.until(r"\[t=0 0 J >\]")

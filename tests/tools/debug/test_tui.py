@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from rvm_tools.debug import Session, tui
 from rvm_tools.debug.front import gradient_of
+from sizes import wide
 from tools.running import GOLDEN, golden
 from tools.running import rvm as run
 
@@ -137,6 +138,7 @@ def test_keys_move_as_a_session_without_a_screen_does() -> None:
     play(sort(), script)
 
 
+@wide
 def test_lower_case_goes_forwards_whatever_the_prompt_does() -> None:
     async def script(app: Screenful, pilot: Pilot[None]) -> None:
         await enter(app, pilot, "goto 20")
@@ -151,6 +153,7 @@ def test_lower_case_goes_forwards_whatever_the_prompt_does() -> None:
     play(sort(), script)
 
 
+@wide
 def test_enter_repeats() -> None:
     async def script(app: Screenful, pilot: Pilot[None]) -> None:
         await press(app, pilot, "i", "enter", "enter")
@@ -173,6 +176,7 @@ def test_keys_pressed_ahead_are_not_lost() -> None:
     play(sort(), script)
 
 
+@wide
 @pytest.mark.parametrize("key", ["escape", "ctrl+c"])
 def test_a_run_is_stopped_in_either_direction(key: str) -> None:
     async def until_running(app: Screenful, pilot: Pilot[None]) -> None:
@@ -205,6 +209,7 @@ def test_a_run_is_stopped_in_either_direction(key: str) -> None:
 # ---------------------------------------------------------------- the timeline
 
 
+@wide
 def test_a_click_on_the_timeline_seeks() -> None:
     length = sort().find_end()
 
@@ -227,6 +232,7 @@ def test_a_click_on_the_timeline_seeks() -> None:
     play(sort(), script)
 
 
+@wide
 def test_marks_and_hits_stand_where_they_are_in_time() -> None:
     async def script(app: Screenful, pilot: Pilot[None]) -> None:
         await press(app, pilot, "end")
@@ -284,6 +290,7 @@ func lossy(x: i64, n: i64)
 """
 
 
+@wide
 def test_a_survey_looks_everywhere_and_leaves_the_session_alone(tmp_path: Path) -> None:
     """Also of a program that erases, which can't be taken back to look."""
     path = tmp_path / "lossy.rasm"
@@ -353,6 +360,7 @@ def test_what_has_changed_is_marked() -> None:
     play(walk(3), script)
 
 
+@wide
 def test_arrays_by_pages() -> None:
     program = rvm.assemble("func one(x: i64[n])\n    add x[250], 7\n", "one.rasm")
     session = Session(program, "one", {"x": np.arange(300)}, say=lambda line: None)
@@ -413,6 +421,7 @@ def test_a_click_moves_the_cursor() -> None:
     play(walk(5), script)
 
 
+@wide
 def test_views_of_the_code() -> None:
     async def script(app: Screenful, pilot: Pilot[None]) -> None:
         pane = app.query_one(CodePane)
@@ -428,6 +437,7 @@ def test_views_of_the_code() -> None:
     play(sort(), script)
 
 
+@wide
 def test_the_command_line() -> None:
     async def script(app: Screenful, pilot: Pilot[None]) -> None:
         await press(app, pilot, "colon", *"goto 107", "enter")
@@ -554,6 +564,7 @@ def test_how_a_gradient_looks() -> None:
     play(Session(made, made.entry, inputs, say=lambda line: None), script)
 
 
+@wide
 def test_what_was_said_last_stays_in_sight() -> None:
     async def script(app: Screenful, pilot: Pilot[None]) -> None:
         for number in range(30):
@@ -567,6 +578,7 @@ def test_what_was_said_last_stays_in_sight() -> None:
     play(sort(), script)
 
 
+@wide
 @pytest.mark.parametrize("size", [(80, 24), (160, 50), (50, 16)])
 def test_every_row_fits(size: tuple[int, int]) -> None:
     async def script(app: Screenful, pilot: Pilot[None]) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rvm_tools.debug import Session, Stop
 from rvm_tools.debug.watches import settle
-from sizes import examples
+from sizes import examples, thin
 
 import rvm
 from rvm.run.machine import Machine
@@ -186,6 +186,7 @@ def _inside_calls(seed: int, found: list[int]) -> set[int]:
     return out
 
 
+@thin
 @pytest.mark.parametrize("name", ["s", "n", "si", "c"])
 def test_nothing_is_recorded(name: str) -> None:
     """A session's own data are as many after a long run as after a short one."""
