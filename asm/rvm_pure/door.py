@@ -47,18 +47,22 @@ def pure(f: Callable[..., Any], types: Mapping[str, Any]) -> PureFunction:
     """
     declarations = Declarations()
     names = list(inspect.signature(f).parameters)
+    for p in inspect.signature(f).parameters.values():
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            what = f"`{f.__name__}` takes `*{p.name}`, and a traced function has named parameters"
+            raise UsageError("U060", what, where=caller(), hint="a tuple is one parameter")
     words = [n for n in types if n not in names and n in Keep.__dataclass_fields__]
     kept = keep(**{n: types[n] for n in words})
     given = {n: v for n, v in types.items() if n not in words}
     found = {n: typed(v, declarations) for n, v in {**_annotated(f), **given}.items()}
     missing = [n for n in names if n not in found]
-    if missing or [n for n in found if n not in names]:
-        raise UsageError(
-            "U060",
-            f"`{f.__name__}` takes {', '.join(names)}; their types are to be known",
-            where=caller(),
-            hint='annotate them, or name them: `rvm.pure(f, x=rvm.f64["n"])`',
-        )
+    unknown = [n for n in found if n not in names]
+    if missing or unknown:
+        what = f"`{f.__name__}` has no parameter {_words(unknown)}, it takes {_words(names)}"
+        if missing:
+            what = f"`{f.__name__}` takes {_words(names)}; no types are known of {_words(missing)}"
+        hint = f'annotate them, or name them: `rvm.pure(f, {(missing or names)[0]}=rvm.f64["n"])`'
+        raise UsageError("U060", what, where=caller(), hint=hint)
     ordered = {n: found[n] for n in names}
     body = traced(f, ordered)
     params = tuple(Param(n, t, 0, 0) for n, t in ordered.items())
@@ -66,6 +70,10 @@ def pure(f: Callable[..., Any], types: Mapping[str, Any]) -> PureFunction:
     d = Definition(Word(_name(f), file.base, file.base), params, body)
     env = {**ordered, **dict.fromkeys(lengths_of(params), I64)}
     return PureFunction(replace(d, body=with_types(body, env)), declarations, kept)
+
+
+def _words(names: list[str]) -> str:
+    return ", ".join(f"`{n}`" for n in names)
 
 
 def _name(f: Callable[..., Any]) -> str:
@@ -86,6 +94,10 @@ def typed(v: Any, declarations: Declarations) -> Type:
     if isinstance(v, tuple):
         return Product(tuple(typed(x, declarations) for x in v))
     plain = {float: "f64", int: "i64", bool: "bool", complex: "c128"}
+    if isinstance(v, type) and v not in plain:
+        what = f"`{v.__name__}` is no type of a traced parameter"
+        hint = 'numbers are `rvm.f64`, arrays `rvm.f64["n"]`'
+        raise UsageError("U060", what, where=caller(), hint=hint)
     text = plain[v] if isinstance(v, type) and v in plain else v if isinstance(v, str) else _text(v)
     file = declarations.sources.add("<type>", text)
     try:

@@ -49,6 +49,13 @@ _WORDS = "def let in if then else loop for do to fun with and or not true false 
 KEYWORDS = frozenset(_WORDS.split())
 SECTIONS = frozenset(sign for sign in BINARY if not FUNCTIONS[sign].lazy)
 """The signs that stand for functions of two where a function is wanted."""
+_LOOP = "a loop is written `loop s = v for i < n do e`"
+_INSTEAD = {
+    "[": "arrays are made by `iota`, `replicate`, `zeros` and `map`",
+    "&": "conditions are joined by `and`",
+    "|": "conditions are joined by `or`",
+}
+"""What is written in the place of some signs of other languages."""
 _EACH = ("map", "map2", "map3", "map4", "map5", "map6", "map7", "map8", "mapn")
 _SUGAR = {"fst": 1, "snd": 1, "proj": 2, "zip": 2, "zeros": 1, "scatter_add": 3}
 """Words for terms that are written with others."""
@@ -72,7 +79,8 @@ class TermParser(Cursor):
             self.fail(what)
         start, end = self.starts[i], self.end_of(i)
         if text in WORDS_OF_TERMS:
-            self.report.error("A062", f"`{text}` is a word of the language", start, end)
+            message = f"`{text}` is a word of the language"
+            self.report.error("A062", message, start, end, hint="another name is free")
             raise Bad
         self.i += 1
         return Word(text, start, end)
@@ -147,7 +155,7 @@ class TermParser(Cursor):
         self.expect("=")
         value = self.tuple_or_term()
         if not self.accept_word("in"):
-            self.fail("`in`")
+            self.fail("`in`", "a value with a name is written `let y = … in …`")
         body = self._under(names_in(pattern))
         return Let(pattern, value, body, start=start, end=body.end)
 
@@ -162,10 +170,10 @@ class TermParser(Cursor):
     def _if(self, start: int) -> Term:
         cond = self.term()
         if not self.accept_word("then"):
-            self.fail("`then`")
+            self.fail("`then`", "a choice is written `if c then a else b`")
         yes = self.term()
         if not self.accept_word("else"):
-            self.fail("`else`", "a term has a value either way")
+            self.fail("`else`", "a term has a value either way: `if c then a else b`")
         no = self.term()
         return If(cond, yes, no, start=start, end=no.end)
 
@@ -174,7 +182,7 @@ class TermParser(Cursor):
         self.expect("=")
         init = self.tuple_or_term()
         if not self.accept_word("for"):
-            self.fail("`for`")
+            self.fail("`for`", _LOOP)
         var = self.name("the loop's variable").text
         down = self.accept("=")
         if down:
@@ -188,10 +196,10 @@ class TermParser(Cursor):
             if not (self.accept_word("to") and self.texts[self.i] == "0" and self.accept(NUMBER)):
                 self.fail("`to 0`")
         else:
-            self.expect("<")
+            self.expect("<", _LOOP)
             count = self.term()
         if not self.accept_word("do"):
-            self.fail("`do`")
+            self.fail("`do`", _LOOP)
         body = self._under([*names_in(pattern), var])
         return Loop(pattern, init, var, count, body, down, start=start, end=body.end)
 
@@ -290,12 +298,12 @@ class TermParser(Cursor):
             fn = self.function(arity)
             if text == "mapn":
                 arity = len(fn.params)
-            arrays = tuple(self._postfix() for _ in range(arity))
+            arrays = tuple(self._argument(text) for _ in range(arity))
             return Each(fn, arrays, start=start, end=self.last_end())
         if text in FOLDS:
             self.i += 1
             fn = self.function(2)
-            init, array = self._postfix(), self._postfix()
+            init, array = self._argument(text), self._argument(text)
             return Fold(text, fn, init, array, start=start, end=self.last_end())
         arity = self._arity(text)
         if arity == 0 or self._is_call(i):
@@ -305,6 +313,14 @@ class TermParser(Cursor):
         if not isinstance(args[0], Tup):
             args = (*args, *(self._postfix() for _ in range(arity - 1)))
         return self._applied(text, args, start)
+
+    def _argument(self, of: str) -> Term:
+        """An argument of a map or fold."""
+        if self.kinds[self.i] in (NEWLINE, ")", ",", "]"):
+            fold = f"a function, a first value and an array: `{of} f v A`"
+            takes = fold if of in FOLDS else "a function and its arrays: `map f A`, `map2 f A B`"
+            self.fail(f"an argument of `{of}`", f"it takes {takes}")
+        return self._postfix()
 
     def _is_call(self, i: int) -> bool:
         """Whether a bracket follows without a space, which makes a call of a name."""
@@ -324,7 +340,7 @@ class TermParser(Cursor):
         arity = self._arity(text)
         if len(args) == 1 < arity and isinstance(args[0], Tup):
             args = args[0].items
-        if arity == 1 < len(args):
+        if arity == 1 < len(args) and text not in FUNCTIONS:
             args = (Tup(args, start=args[0].start, end=args[-1].end),)
         if text not in self.defined and arity and len(args) != arity:
             self.report.error(
@@ -382,7 +398,7 @@ class TermParser(Cursor):
             n = self._number(start)
             return Num(-n.value, n.elem, start=start, end=n.end)
         if kind != NAME:
-            self.fail("a term")
+            self.fail("a term", _INSTEAD.get(text, ""))
         if text in WORDS:
             self.i += 1
             return Num(WORDS[text], start=start, end=self.last_end())

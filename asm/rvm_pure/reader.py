@@ -37,12 +37,14 @@ class TextParser(TermParser):
             self.fail("`def`", "a text is a list of definitions: `def f(x: f64) = x * x`")
         word = self.name("the definition's name")
         params, continuation = self.parameters()
-        self.expect("=")
+        self.expect("=", f"a definition is written `def {word.text}(x: f64) = x * x`")
         self.bound = [*(p.name for p in params), *continuation[:1]]
         lines = self._lines()
         body = self._block(lines) if lines else self.term()
         if not self.accept(NEWLINE):
-            self.fail("the end of the definition")
+            hint = {"if": "a choice is written `if c then a else b`"}.get(self.texts[self.i], "")
+            more = "a definition is one term, or lines that name values and a term"
+            self.fail("the end of the definition", hint or more)
         return Definition(word, params, body, bool(lines), continuation)
 
     def parameters(self) -> tuple[tuple[Param, ...], tuple[str, ...]]:
@@ -102,7 +104,7 @@ class TextParser(TermParser):
                 f"there is no type `{text}`",
                 self.starts[i],
                 self.end_of(i),
-                hint=did_you_mean(text, SCALARS),
+                hint=did_you_mean(text, SCALARS) or f"there are {', '.join(SCALARS)}",
             )
             raise Bad
         if text == "fixed" and self.accept("("):
@@ -123,6 +125,8 @@ class TextParser(TermParser):
         name = self.name("a length: a name or a number").text
         for sign, factor in (("+", 1), ("-", -1)):
             if self.accept(sign):
+                if self.kinds[self.i] != NUMBER:
+                    self.fail("a whole number", "a length is `n`, `n + 1`, `n - 1` or a number")
                 return Size(name, factor * self._whole())
         return Size(name)
 

@@ -10,12 +10,13 @@ from pathlib import Path
 from rvm_asm.messages import Reporter
 from rvm_asm.source import SourceMap
 
+import rvm.library
 from rvm.faults import AssemblyError, UsageError, Where
 from rvm_pure.terms import Lam, Let, Names, Pattern, Term, Tup, Var
 from rvm_pure.types import Product, Type
 from rvm_pure.typing import Typer
 
-_OURS = Path(__file__).parent
+_OURS = (Path(__file__).parent, Path(rvm.library.__file__).parent)
 
 
 def refused(message: str, hint: str = "") -> UsageError:
@@ -28,10 +29,14 @@ def caller() -> Where:
     frame = sys._getframe(1)
     while frame.f_back is not None:
         file = Path(frame.f_code.co_filename)
-        if _OURS not in file.parents and "numpy" not in file.parts:
+        if not any(f in file.parents for f in _OURS) and "numpy" not in file.parts:
             break
         frame = frame.f_back
-    name, line = frame.f_code.co_filename, frame.f_lineno
+    return line_of(frame.f_code.co_filename, frame.f_lineno)
+
+
+def line_of(name: str, line: int) -> Where:
+    """A line of a file of Python."""
     text = linecache.getline(name, line).rstrip("\n")
     first = len(text) - len(text.lstrip())
     return Where(name, line, first + 1, len(text) + 1, text or None)

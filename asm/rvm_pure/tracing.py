@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from inspect import signature
 from typing import Any, NoReturn
 
 import numpy as np
 
 from rvm.codes.words import described
+from rvm.faults import UsageError
 from rvm.isa import FUNCTIONS
 from rvm.isa.rows import reduction_by
 from rvm.isa.rules import OF_ARRAYS
 from rvm.types import BOOL, F64, I64, Scalar
 from rvm_pure.lengths import size_of
-from rvm_pure.recorder import Recorder, refused
+from rvm_pure.recorder import Recorder, caller, line_of, refused
 from rvm_pure.terms import (
     Each,
     Fold,
@@ -77,6 +80,13 @@ WHOLE = {
     for name in (row.name, row.name.removeprefix("a"))
 }
 """NumPy's functions of whole arrays: `np.max` is `np.amax`."""
+
+
+_OWN = ("apply", "recorder", "term")
+
+
+class NoAttribute(UsageError, AttributeError):
+    """The error that a traced value has not what an array has; `hasattr` says so, too."""
 
 
 class Traced:
@@ -152,7 +162,9 @@ class Traced:
             return numpy_sum(self, reduction_by(fn), named.get("axis", 0))
         if method == "accumulate" and name == "add":
             return self._new(Op("scan_left", (self.term,)))
-        if method != "__call__" or fn not in FUNCTIONS or named.get("out") is not None:
+        if named.get("out") is not None:
+            raise refused(f"`np.{name}` is traced without `out`", _UNCHANGED)
+        if method != "__call__" or fn not in FUNCTIONS:
             what = f"np.{name}" if method == "__call__" else f"np.{name}.{method}"
             raise refused(f"`{what}` cannot be traced", _hint(name))
         if named.keys() - {"out", "where", "casting", "order", "dtype", "subok"}:
@@ -160,9 +172,10 @@ class Traced:
         return self.apply(fn, *args)
 
     def __array_function__(self, func: Any, types: Any, args: Any, named: Any) -> Any:
-        found = ARRAY_FUNCTIONS.get(func.__name__)
+        found = ARRAY_FUNCTIONS.get(func.__name__) if func.__module__ == "numpy" else None
         if found is None:
-            raise refused(f"`np.{func.__name__}` cannot be traced", _hint(func.__name__))
+            name = f"{func.__module__}.{func.__name__}".replace("numpy.", "np.", 1)
+            raise refused(f"`{name}` cannot be traced", _hint(func.__name__))
         try:
             return found(*args, **named)
         except TypeError:
@@ -184,7 +197,12 @@ class Traced:
 
     def _item(self, i: Any) -> Traced:
         if self.ndim == 0:
-            raise refused("a number has no elements")
+            raise refused("a number has no elements", "there are more indices than dimensions")
+        if not isinstance(i, (Traced, int, np.integer)):
+            what = "`None`" if i is None else described(i)
+            raise refused(f"{what} is no index of a traced array", _INDICES)
+        if isinstance(i, Traced) and elem_type(i.term.type or BOOL) == BOOL:
+            raise refused("how many elements a condition picks is not known", _PICKED)
         if isinstance(i, (int, np.integer)) and i < 0:
             i = self.shape[0] + int(i)
         return self._new(Index(self.term, (term_of(i),)))
@@ -208,8 +226,24 @@ class Traced:
         return self @ other
 
     def astype(self, t: Any) -> Any:
-        name = {"float64": "f64", "float32": "f32", "int64": "i64", "complex128": "c128"}
-        return self._new(Op(name[str(np.dtype(t))], (self.term,)))
+        names = {"float64": "f64", "float32": "f32", "int64": "i64", "complex128": "c128"}
+        name = names.get(str(np.dtype(t)))
+        if name is None:
+            raise refused(
+                f"`astype` is not traced to {np.dtype(t)}", f"it is to {', '.join(names)}"
+            )
+        return self._new(Op(name, (self.term,)))
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        known = [n for n in dir(type(self)) if n[0] != "_" and n not in _OWN]
+        raise NoAttribute(
+            "U060",
+            f"a traced value has no `{name}`",
+            where=caller(),
+            hint=f"it has {', '.join(known)}",
+        )
 
     def _untraceable(self, what: str, hint: str) -> NoReturn:
         raise refused(f"while a function is traced, {what} of its values are not known", hint)
@@ -228,20 +262,23 @@ class Traced:
     __int__ = __complex__ = __float__
 
     def __index__(self) -> int:
-        self._untraceable("the numbers", "`rvm.pure.loop(n, body, init)`, `rvm.pure.iota(n)`")
+        how = "`rvm.pure.loop(n, body, init)`, `rvm.pure.iota(n)`, `np.zeros_like(x)`"
+        self._untraceable("the numbers", how)
 
     def __iter__(self) -> Any:
         self._untraceable("the elements", "`rvm.pure.map(f, x)`, `rvm.pure.reduce(f, init, x)`")
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        raise refused(
-            "a traced array does not change", "`rvm.pure.update(x, i, value)` is a new one"
-        )
+        raise refused("a traced array does not change", _UNCHANGED)
 
     def __array__(self, *args: Any, **named: Any) -> Any:
-        raise refused(
-            "a traced value is no array", "what is called here does not ask NumPy's protocols"
-        )
+        how = "arrays are made by `np.concatenate`, `rvm.pure.map`, `rvm.pure.replicate`"
+        raise refused("what is called here wants numbers, not a trace of them", how)
+
+
+_UNCHANGED = "`rvm.pure.update(x, i, value)` is a new array"
+_INDICES = "indices are whole numbers, slices, and traced arrays of whole numbers"
+_PICKED = "`np.where(c, x, 0)` has as many as x"
 
 
 def _operator(fn: str, swapped: bool = False) -> Any:
@@ -265,9 +302,8 @@ for _word, _fn in {"neg": "neg", "abs": "abs", "invert": "~"}.items():
 
 def _hint(name: str) -> str:
     near = [n for n in (*UFUNCS, *ARRAY_FUNCTIONS) if n[:3] == name[:3]]
-    return (
-        f"traced are {', '.join(sorted(near)[:6])}" if near else "write it with functions that are"
-    )
+    known = ", ".join(sorted(near)[:6] or ARRAY_FUNCTIONS)
+    return f"traced are {known}" + ", and functions of numbers" * (not near)
 
 
 def term_of(v: Any) -> Term:
@@ -280,12 +316,10 @@ def term_of(v: Any) -> Term:
         return Num(v.item())
     if isinstance(v, (tuple, list)):
         return Tup(tuple(map(term_of, v)))
-    raise refused(
-        f"{described(v)} is no part of a trace",
-        "a traced function returns its value"
-        if v is None
-        else "an array that the function needs is a parameter",
-    )
+    hint = "a value is a number, an array or a tuple of such"
+    if isinstance(v, np.ndarray):
+        hint = "an array that the function needs is a parameter"
+    raise refused(f"{described(v)} is no part of a trace", hint)
 
 
 def value_of(recorder: Recorder, e: Term) -> Any:
@@ -300,8 +334,12 @@ def value_of(recorder: Recorder, e: Term) -> Any:
     return Traced(recorder, e)
 
 
+_ACTIVE: ContextVar[Recorder | None] = ContextVar("trace", default=None)
+"""The trace of the function that is run."""
+
+
 def recorder_of(*values: Any) -> Recorder:
-    """The trace that some of the values belong to."""
+    """The trace that some of the values belong to, or else that of the function that is run."""
     for v in values:
         if isinstance(v, Traced):
             return v.recorder
@@ -309,17 +347,26 @@ def recorder_of(*values: Any) -> Recorder:
             found = [x for x in v if isinstance(x, (Traced, tuple, list))]
             if found:
                 return recorder_of(*found)
-    raise refused("there is no traced value among the arguments")
+    active = _ACTIVE.get()
+    if active is None:
+        raise refused("nothing is traced here", "`rvm.pure(f)` traces what `f` does")
+    return active
 
 
 def numpy_sum(x: Any, fn: str, axis: Any = None, **named: Any) -> Any:
     """`np.sum` and its like, of all elements or along one axis of a matrix."""
+    name = fn.removeprefix("a") if fn[:2] == "am" else fn
     if any(v not in (None, False, np._NoValue) for v in named.values()):
-        raise refused("it is traced with an axis only")
+        more = ", ".join(f"`{k}`" for k, v in named.items() if v not in (None, np._NoValue))
+        raise refused(f"`np.{name}` is traced with an axis only, without {more}")
+    if axis is not None and (not isinstance(axis, int) or not -x.ndim <= axis < x.ndim):
+        count = f"{x.ndim} dimension{'s' * (x.ndim != 1)}"
+        raise refused(f"`np.{name}` along axis {axis} of an array of {count}", "axes begin at 0")
     if axis is None or x.ndim == 1:
         return x._new(Op(fn, (x.term,)))
-    if x.ndim != 2 or axis not in (0, 1, -1, -2):
-        raise refused("it is traced along an axis of a matrix only")
+    if x.ndim != 2:
+        how = "`rvm.pure.map(f, x)` goes through the rows"
+        raise refused(f"`np.{name}` is traced along an axis of a matrix only", how)
     rows = x if axis in (1, -1) else x.T
     return mapped(lambda row: numpy_sum(row, fn), rows)
 
@@ -344,7 +391,15 @@ def _elem(e: Term) -> Any:
 
 
 def _body(recorder: Recorder, f: Callable[..., Any]) -> Callable[..., Term]:
-    return lambda *args: term_of(f(*(value_of(recorder, a) for a in args)))
+    def body(*args: Term) -> Term:
+        try:
+            signature(f).bind(*args)
+        except TypeError as error:
+            what = f"the function is called with {len(args)} value{'s' * (len(args) != 1)}: {error}"
+            raise refused(what, "`loop` with (i, state), `reduce` and `scan` with two") from None
+        return term_of(f(*(value_of(recorder, a) for a in args)))
+
+    return body
 
 
 def folded(kind: str) -> Callable[..., Any]:
@@ -403,7 +458,8 @@ def update(x: Any, i: Any, v: Any) -> Any:
 def sliced(x: Traced, s: slice) -> Traced:
     """`x[a:b]`, whose ends are written; a negative one counts from the end."""
     if s.step not in (None, 1):
-        raise refused("a slice is traced with the step 1 only")
+        how = "`rvm.pure.map(lambda i: x[n - 1 - i], rvm.pure.iota(n))` goes back"
+        raise refused(f"a slice is traced with the step 1 only, not {s.step}", how)
     if s == slice(None):
         return x
     if s.start == 1 and s.stop is None:
@@ -554,4 +610,20 @@ def traced(f: Callable[..., Any], types: Mapping[str, Any]) -> Term:
                 recorder.env.setdefault(n.name, I64)
     recorder.names.taken |= set(recorder.env)
     given = {name: value_of(recorder, Var(name, type=t)) for name, t in types.items()}
-    return recorder.block(lambda: term_of(f(**given)))
+    token = _ACTIVE.set(recorder)
+    try:
+        return recorder.block(lambda: result_of(f, f(**given)))
+    finally:
+        _ACTIVE.reset(token)
+
+
+def result_of(f: Callable[..., Any], v: Any) -> Term:
+    """What a function returned as a term; UsageError U060 at the function if it is none."""
+    try:
+        return term_of(v)
+    except UsageError as error:
+        file, line = f.__code__.co_filename, f.__code__.co_firstlineno
+        where = line_of(file, line)
+        hint = "a traced function returns its value" if v is None else error.hint
+        what = f"`{f.__name__}` returns {described(v)}, which is no part of a trace"
+        raise UsageError("U060", what, where=where, hint=hint) from None

@@ -62,6 +62,9 @@ Env = Mapping[str, Type]
 Also = Sequence[tuple[int, int, str]]
 
 
+_STATE = "each state has the type of the first"
+
+
 class Placed(Protocol):
     """What stands somewhere in a text."""
 
@@ -96,7 +99,9 @@ class Typer:
             return self._done[name]
         d = self.found[name]
         if name in self._open:
-            self.wrong("A051", f"`{name}` is defined by itself", d.name, hint="use `loop`")
+            through = " and ".join(f"`{n}`" for n in self._open[self._open.index(name) + 1 :])
+            what = f"`{name}` is defined by itself" + f", through {through}" * bool(through)
+            self.wrong("A051", what, d.name, hint="what is repeated is a `loop` or a fold")
         self._open.append(name)
         env: dict[str, Type] = {}
         for p in d.params:
@@ -132,7 +137,9 @@ class Typer:
         for p in d.params:
             for n in dims(p.type):
                 if n is not None and n.name and n.name not in known:
-                    self.wrong("A063", f"no length `{n.name}` is bound by a parameter", p)
+                    what = f"no length `{n.name}` is bound by a parameter"
+                    hint = f"the type of a parameter binds it: `{p.name}: f64[{n.name}]`"
+                    self.wrong("A063", what, p, hint=hint)
 
     def wrong(
         self, code: str, message: str, at: Placed, *, hint: str = "", also: Also = ()
@@ -169,7 +176,9 @@ class Typer:
                 of = self.term(of, env)
                 t = _type(of)
                 if not isinstance(t, Product) or not 0 <= k < len(t.items):
-                    self.wrong("A044", f"a value of type {t} has no part {k + 1}", e)
+                    count = len(t.items) if isinstance(t, Product) else 0
+                    hint = f"its parts have the numbers 1 to {count}" if count else ""
+                    self.wrong("A044", f"a value of type {t} has no part {k + 1}", e, hint=hint)
                 return replace(e, of=of, type=t.items[k])
             case If(c, a, b):
                 return self._if(e, self.term(c, env, BOOL), a, b, env, want)
@@ -209,7 +218,7 @@ class Typer:
                 init = self.term(init, env, want)
                 inner = {**env, **self.bind(p, init.type, e), var: I64}
                 body = self.term(body, inner, init.type)
-                t = self.fits(_type(init), body)
+                t = self.fits(_type(init), body, _STATE)
                 return replace(e, init=init, count=count, body=body, type=t)
         raise TypeError(f"a {type(e).__name__} has no type")
 
@@ -227,18 +236,24 @@ class Typer:
             return {} if p == "_" else {p: t}
         if not isinstance(t, Product) or len(t.items) != len(p):
             names = ", ".join(names_in(p))
-            self.wrong("A044", f"the names ({names}) stand for parts, of a value of type {t}", at)
+            count = len(t.items) if isinstance(t, Product) else 0
+            what = (
+                f"the {len(p)} names ({names}) stand for parts, and a value of type {t} has {count}"
+            )
+            self.wrong("A044", what, at, hint="`_` stands for a part that nothing needs")
         out: dict[str, Type] = {}
         for q, item in zip(p, t.items, strict=True):
             out |= self.bind(q, item, at)
         return out
 
-    def fits(self, t: Type, e: Term) -> Type:
+    def fits(self, t: Type, e: Term, hint: str = "") -> Type:
         """The type of both; an error at the term if there is none."""
         found = joined(t, _type(e))
         if found is None:
             same = str(elem_type(t)) == str(elem_type(_type(e)))
-            self.wrong("A042" if same else "A040", f"this is {_a(_type(e))}, not {_a(t)}", e)
+            self.wrong(
+                "A042" if same else "A040", f"this is {_a(_type(e))}, not {_a(t)}", e, hint=hint
+            )
         return found
 
     def _if(self, e: If, c: Term, a: Term, b: Term, env: Env, want: Type | None) -> Term:
@@ -275,7 +290,8 @@ class Typer:
             message = fault.message
             if message.startswith(("does not", "takes")):
                 message = f"`{row.symbol or row.name}` {message}"
-            self.wrong(fault.code, message, e, hint=fault.hint)
+            power = "a power is written `**`" if e.fn == "^" else ""
+            self.wrong(fault.code, message, e, hint=fault.hint or power)
         made = tuple(
             done[k] if k in done else self._literal(a, t)  # type: ignore[arg-type]
             for k, (a, t) in enumerate(zip(args, typing.elems, strict=True))
@@ -290,7 +306,9 @@ class Typer:
         if t is None:
             if e.fn in LENGTHS and isinstance(a.type, Arr):
                 return Arg(F64, len(dims(a.type)))
-            self.wrong("A040", f"`{e.fn}` takes numbers and arrays of them, not {_a(a.type)}", a)
+            what = f"`{e.fn}` takes numbers and arrays of them, not {_a(a.type)}"
+            hint = "its parts are taken by `let (a, b) = p in …`, `fst p`, `snd p`, `proj 3 p`"
+            self.wrong("A040", what, a, hint=hint)
         return Arg(elem_of(t), rank_of(t))
 
     def _call(self, e: Call, name: str, args: tuple[Term, ...], env: Env) -> Term:
@@ -372,7 +390,7 @@ class Typer:
         init = self.term(init, env, want)
         state = _type(init)
         fn = self._function(fn, (state, t.elem), env, state, kind)
-        state = self.fits(state, fn.body)
+        state = self.fits(state, fn.body, _STATE)
         out: Type = state
         if kind.startswith("scan"):
             out = Arr(state, None if t.length is None else t.length.plus(1))
@@ -416,7 +434,12 @@ class Typer:
         t = _type(of)
         for i in items:
             if not isinstance(t, Arr):
-                self.wrong("A042", f"{len(items)} indices of {_a(of.type)}", of)
+                rank = len(dims(_type(of)))
+                many = f"{len(items)} ind{'ices' if len(items) > 1 else 'ex'}"
+                what = f"{many} of {_a(of.type)}, which has {rank} dimension{'s' * (rank != 1)}"
+                hint = "parts of a tuple are taken by `fst p`, `snd p`, `proj 3 p`"
+                tuple_ = isinstance(of.type, Product)
+                self.wrong("A042", what, of, hint=hint if tuple_ else "only arrays have elements")
             if elem_type(_type(i)) != I64:
                 self.wrong("A040", f"an index is an i64, not {_a(i.type)}", i)
             t = t.elem

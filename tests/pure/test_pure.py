@@ -180,6 +180,39 @@ def test_what_is_wrong_is_shown_at_its_place(text: str, code: str, part: str) ->
         assert line[where.column - 1 : (where.end or 0) - 1] == part
 
 
+HINTS = [
+    ("def f(x: f64) x * x", "a definition is written `def f(x: f64) = x * x`"),
+    ("def f(x: f64) = let y = x y * y", "`let y = … in …`"),
+    ("def f(x: f64) = if x > 0 then x", "`if c then a else b`"),
+    ("def f(x: f64) = x if x > 0 else -x", "`if c then a else b`"),
+    ("def f(x: f64) = reduce + x", "`reduce f v A`"),
+    ("def f(a: f64[n]) = map (x. x * x)", "`map f A`, `map2 f A B`"),
+    ("def f(x: f64) = x[0]", "1 index of a value of type f64, which has 0 dimensions"),
+    ("def f(x: f64) = sin(x, x)", "`sin` takes 1 argument, not 2"),
+    ("def f(x: f64) = (x, x) + 1", "`let (a, b) = p in …`"),
+    ("def f(p: (f64, f64)) = let (a, b, c) = p in a", "the 3 names (a, b, c)"),
+    ("def f(p: (f64, f64)) = proj 3 p", "its parts have the numbers 1 to 2"),
+    ("def f(x: f64, n: i64) = loop s = x for i in n do s", "`loop s = v for i < n do e`"),
+    ("def f(x: f64, n: i64) = loop s = x for i < n do (s, s)", "each state has the type"),
+    ("def f(x: f64) = g(x)\ndef g(x: f64) = f(x)", "`f` is defined by itself, through `g`"),
+    ("def f(x: float) = x", "there are bool, i8"),
+    ("def f(a: f64[n + m]) = sum a", "a length is `n`, `n + 1`"),
+    ("def f(a: f64[n + 1]) = sum a", "binds it: `a: f64[n]`"),
+    ("def f(x: f64) = x ^ 2", "a power is written `**`"),
+    ("def f(x: f64) = x && x", "joined by `and`"),
+    ("def f(a: f64[n]) = [1, 2]", "`iota`, `replicate`"),
+    ("def f(x: f64) = sin x y", "a definition is one term"),
+    ("def f(x: f64) = let in = x in x", "another name"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), HINTS, ids=lambda v: str(v)[:40])
+def test_what_to_write_instead_is_said(text: str, words: str) -> None:
+    with pytest.raises(AssemblyError) as caught:
+        rvm_pure.assemble(text)
+    assert words in str(caught.value)
+
+
 def test_what_becomes_of_lets_is_explained() -> None:
     text = """
 def f(x: f64[n], y: f64) =

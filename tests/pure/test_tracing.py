@@ -234,3 +234,54 @@ def test_a_stencil_on_a_padded_array_is_loops_over_parts() -> None:
         assert "choose" not in text and "alloc" not in text.replace("alloc out_length", "")
         for n in range(1, 5):
             np.testing.assert_allclose(pure(X[:n], 0.1), f(X[:n], 0.1), rtol=1e-14)
+
+
+def mask(x: Any) -> Any:
+    return x[x > 0]
+
+
+WRONG: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
+    (lambda x: np.sort(x), {"x": VECTOR}, "traced are"),
+    (lambda x: np.linalg.norm(x), {"x": VECTOR}, "np.linalg.norm"),
+    (lambda x: x[::-1], {"x": VECTOR}, "not -1"),
+    (mask, {"x": VECTOR}, "`np.where(c, x, 0)`"),
+    (lambda x: x[[0, 1]], {"x": VECTOR}, "arrays of whole numbers"),
+    (lambda x: x[1.5], {"x": VECTOR}, "1.5"),
+    (lambda x: x[:, None], {"x": VECTOR}, "more indices than dimensions"),
+    (lambda x: x[...], {"x": VECTOR}, "Ellipsis"),
+    (lambda x: np.sum(x, keepdims=True), {"x": VECTOR}, "`np.sum` is traced with an axis only"),
+    (lambda x: x.sum(axis=1), {"x": VECTOR}, "axis 1 of an array of 1 dimension"),
+    (lambda x: np.array([x[0], x[1]]), {"x": VECTOR}, "`np.concatenate`"),
+    (lambda x: np.zeros(x.shape) + x, {"x": VECTOR}, "`np.zeros_like(x)`"),
+    (lambda x: np.linspace(0, 1, 5) * x, {"x": VECTOR}, "shape [5]"),
+    (lambda x: np.add(x, 1, out=x), {"x": VECTOR}, "without `out`"),
+    (lambda x: {"a": x}, {"x": VECTOR}, "returns {'a': "),
+    (lambda x: "a", {"x": VECTOR}, "a number, an array or a tuple"),
+    (lambda x: x.reshape(2, 2), {"x": VECTOR}, "no `reshape`"),
+    (lambda x: x.astype(object), {"x": VECTOR}, "float64, float32"),
+    (lambda x, y: x + y, {"x": VECTOR}, "no types are known of `y`"),
+    (lambda x: x, {"x": VECTOR, "z": VECTOR}, "no parameter `z`"),
+    (lambda *x: x[0], {"x": VECTOR}, "`*x`"),
+    (lambda x: x, {"x": list}, "`list`"),
+    (lambda x: rvm.pure.reduce(lambda s: s, 0.0, x), {"x": VECTOR}, "with 2 values"),
+    (lambda x: rvm.pure.loop(3, lambda i, s: x, 0.0), {"x": VECTOR}, "not a value of type f64"),
+    (lambda x: rvm.pure.map(lambda a: a, 3.0), {"x": VECTOR}, "not a value of type f64"),
+]
+
+
+@pytest.mark.parametrize(("f", "types", "words"), WRONG, ids=[w for *_, w in WRONG])
+def test_what_is_wrong_is_told_in_this_file_with_what_it_is(
+    f: Any, types: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        rvm.pure(f, **types)
+    error = caught.value
+    assert error.code == "U060" and error.where.source == __file__
+    assert words in f"{error.message} {error.hint}"
+
+
+def test_a_loop_from_numbers_needs_no_traced_value() -> None:
+    f = rvm.pure(lambda x: rvm.pure.loop(3, lambda i, s: s * 2.0 + x[0], 1.0), x=VECTOR)
+    assert f(np.array([0.5])) == 8.0 + 0.5 * 7
+    with pytest.raises(UsageError, match="nothing is traced"):
+        rvm.pure.iota(3)
