@@ -13,13 +13,13 @@ Two hand it over to the marker `wide`, which CI runs after an ordinary run:
 
 - `@wide` on a test that takes seconds, of what other tests look at as well: all of it.
 - `@thin` on a parametrised test: of the cases that the decorators above leave, an eighth is
-  ordinary, and those with each value of a parameter that has few, such as engines.
+  ordinary.
 """
 
 from __future__ import annotations
 
 import random
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from typing import Any, TypeVar
@@ -36,8 +36,6 @@ some = pytest.mark.some
 sized = pytest.mark.sized
 thin = pytest.mark.thin
 wide = pytest.mark.wide
-FEW = 8
-"""The most values of a parameter each of which comes in an ordinary run of a test marked `thin`."""
 
 
 def part(n: int) -> int:
@@ -79,15 +77,13 @@ def left_out(items: Iterable[pytest.Item]) -> dict[str, list[pytest.Item]]:
         kept = order
         mark = cases[0].get_closest_marker("sample")
         if mark is not None:
-            kept = _each(
-                order, lambda case, n=mark.args: set(combinations(_values(case), *n or [1]))
-            )
+            kept = _each(order, *mark.args)
         elif cases[0].get_closest_marker("some"):
             kept = order[: -(-len(order) // 4)]
         out["deep"] += _without(order, kept)
         if cases[0].get_closest_marker("thin"):
             ordinary = [case for case in kept if not case.get_closest_marker("deep")]
-            out["wide"] += _without(ordinary, _thinned(ordinary))
+            out["wide"] += ordinary[-(-len(ordinary) // 8) :]
     return out
 
 
@@ -96,24 +92,15 @@ def _values(case: Case) -> list[Value]:
     return [(key, str(value)) for key, value in case.callspec.params.items()]
 
 
-def _each(cases: Sequence[Case], groups: Callable[[Case], set[Any]]) -> list[Case]:
-    """Those of some cases, in their order, that have something that none before them has."""
-    out, seen = [], set[Any]()
+def _each(cases: Sequence[Case], together: int = 1) -> list[Case]:
+    """Those of some cases, in their order, that have a value, or several, that none before has."""
+    out, seen = [], set[tuple[Value, ...]]()
     for case in cases:
-        if not groups(case) <= seen:
+        groups = set(combinations(_values(case), together))
+        if not groups <= seen:
             out.append(case)
-        seen |= groups(case)
+        seen |= groups
     return out
-
-
-def _thinned(cases: Sequence[Case]) -> list[Case]:
-    """An eighth of some cases, and those that have a value of few that these have not."""
-    distinct = Counter(key for key, _ in {value for case in cases for value in _values(case)})
-    few = {key for key, count in distinct.items() if count <= FEW}
-    first = cases[: -(-len(cases) // 8)]
-    seen = {value for case in first for value in _values(case)}
-    rest = cases[len(first) :]
-    return [*first, *_each(rest, lambda case: {v for v in _values(case) if v[0] in few} - seen)]
 
 
 def _without(cases: Iterable[Case], kept: Iterable[Case]) -> list[Case]:
