@@ -14,6 +14,7 @@ from types import CodeType, FunctionType
 import rvm
 from rvm.faults import AssemblyError, Diagnostic, UsageError, Where
 from rvm_python.changes import statements
+from rvm_python.typed import typed
 
 
 class SourceText:
@@ -63,13 +64,14 @@ def definition(function: FunctionType) -> tuple[SourceText, ast.FunctionDef]:
     """A function's text and its definition; UsageError U048 where there is none to be read."""
     code = function.__code__
     lines = linecache.getlines(code.co_filename, function.__globals__)
-    if not lines:
+    text = "".join(lines) or typed(code)
+    if not text:
         raise UsageError(
             "U048",
             f"the source of `{function.__name__}` can't be read: {code.co_filename} is not a file",
             hint="put it in a file or a notebook, or give the text: rvm.reversible.source(text)",
         )
-    text = "".join(lines).replace("\r\n", "\n").removeprefix("\ufeff")
+    text = text.replace("\r\n", "\n").removeprefix("\ufeff")
     source = _read(code.co_filename, text)
     for node in source.definitions.get(code.co_firstlineno, ()):
         if node.name == function.__name__ and _is_of(node, code):
