@@ -5,7 +5,7 @@
     run.gradient(x0, loss)                          # value, gradient, plan, what was counted
     for i, state in run.back(x0): ...               # s_n, ..., s_0
 
-A step is a Python function on NumPy states (see `steps`), or a function of a program (see
+A step is a Python function on NumPy states (see `moves`), or a function of a program (see
 `functions`).  A plan determines what is held and what is computed again, and what was done is
 counted: both come with each result, and they agree.
 """
@@ -22,7 +22,7 @@ from rvm.pebble.bridge.runs.budgets import Budget, free_of_charge, refuse_revers
 from rvm.pebble.bridge.runs.progress import Watch
 from rvm.pebble.bridge.runs.results import Gradient, Reached, Walk
 from rvm.pebble.bridge.runs.run import How, Run
-from rvm.pebble.bridge.runs.steps import WRITES, Step
+from rvm.pebble.bridge.runs.moves import WRITES, Step
 from rvm.pebble.plans import Plan
 from rvm.pebble.terms import wrong
 
@@ -47,7 +47,7 @@ def iterate(
 ) -> Iteration:
     """A step that is to be done n times within a budget.
 
-    `step`      a Python function from a state to the next one, see `bridge.runs.steps`, or a
+    `step`      a Python function from a state to the next one, see `bridge.runs.moves`, or a
                 function of a program, see `bridge.runs.functions`
     `n`         the number of steps; with `until` the most there may be
     `budget`    a number of pebbles, bytes as "2 GB", or a plan; or in `terms` one of `pebbles`,

@@ -16,10 +16,9 @@ from rvm.derive.estimate import Evidence, again
 from rvm.derive.gate import check_returned
 from rvm.derive.gradients import add_seeds, bar_layout, zero_dual
 from rvm.faults import InvertibilityError, UsageError
-from rvm.pebble.bridge.runs.functions import FunctionSteps, Raw, shadow
-from rvm.pebble.bridge.runs.prepared import Prepared
+from rvm.pebble.bridge.runs.functions import FunctionSteps, Raw, prepared, shadow
 from rvm.pebble.bridge.runs.states import Form, added
-from rvm.pebble.bridge.runs.steps import Step, Steps, told
+from rvm.pebble.bridge.runs.moves import Step, Steps, told
 from rvm.program import slots_of
 from rvm.run.binding import outside
 from rvm.transform.duals import bar_slots
@@ -129,7 +128,7 @@ class FunctionAdjoints:
         self.moves = moves
         self.function = moves.function
         self.adjoint = program.function(name)
-        self.run = Prepared(program, name, False, handle.options, calls)
+        self.run = prepared(program, name, False, handle.options, calls)
         self.slots = bar_slots(self.function)
         own = moves.step
         carrying = [k for k in own.y if k in self.slots]
@@ -176,7 +175,7 @@ class FunctionAdjoints:
     def pull(self, x: Raw, bar: Raw, k: int) -> Raw:
         """The adjoint one step back."""
         moves = self.moves
-        y = moves.advance(x, k - 1, k)
+        y = moves.made(x, k)
         regs = moves.filled(y, x, k)
         for slot in moves.passing:
             if isinstance(regs[slot], np.ndarray):

@@ -1,15 +1,14 @@
 """Playing a schedule on states: what is held of a node is its state, and actions change it.
 
-What a move does to states is defined by `Moves`: for Python functions in `steps`, for functions of
-programs in `functions`.
+What a move does to states is defined by `moves`, and for functions of programs by `functions`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from rvm.pebble.bridge.runs.files import Files
+from rvm.pebble.bridge.runs.moves import Moves
 from rvm.pebble.game import (
     ADVANCE,
     COPY,
@@ -27,50 +26,6 @@ from rvm.pebble.game import (
 
 CHUNK = 4096
 """Actions in a block: few, as their numbers become Python's."""
-
-
-class Moves(Protocol):
-    """What moves do to states.  A state that is given up must not be used any more."""
-
-    x0: Any
-    """The input as the run holds it."""
-    nbytes: int
-    """The size of a state."""
-    scratch: int
-    """States in memory besides the pebbles, while steps are done."""
-
-    def advance(self, x: Any, i: int, j: int) -> Any:
-        """s_j from s_i, which stays."""
-
-    def unadvance(self, x: Any, y: Any, j: int) -> None:
-        """Uncompute s_j = y, from s_(j-1) = x; y is given up."""
-
-    def overwrite(self, x: Any, i: int, j: int) -> Any:
-        """s_j from s_i = x, which is given up."""
-
-    def shift(self, x: Any, i: int, j: int) -> Any:
-        """s_j in the place of s_i = x, by steps that can be undone in place."""
-
-    def unshift(self, y: Any, i: int, j: int) -> Any:
-        """s_i in the place of s_j = y, by undoing them."""
-
-    def free(self, x: Any) -> None:
-        """Erase x, which is given up."""
-
-    def seen(self, x: Any) -> Any:
-        """A state as others may look at it, for now."""
-
-    def given(self, x: Any) -> Any:
-        """A state as the caller has it, who may keep it while the run goes on."""
-
-    def result(self, x: Any) -> Any:
-        """A state as the caller has it, when the run is over."""
-
-    def leaves(self, x: Any) -> Sequence[Any]:
-        """What is written of x to disk."""
-
-    def loaded(self, files: Files, node: int) -> Any:
-        """The state of a node, from disk."""
 
 
 class Board(Player):

@@ -11,11 +11,13 @@ one that is erased is written over with zeros.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from rvm.engines.auto import WARM, native_is_there
 from rvm.faults import InvertibilityError, UsageError
 from rvm.image import image_of
 from rvm.library.handle import FunctionHandle
@@ -24,11 +26,13 @@ from rvm.numbers.rounding import is_passed
 from rvm.pebble.bridge.emission.step import step_of
 from rvm.pebble.bridge.runs.files import Files
 from rvm.pebble.bridge.runs.leaves import protected
-from rvm.pebble.bridge.runs.prepared import Prepared
-from rvm.pebble.bridge.runs.steps import told
-from rvm.program import Function, Layout, Record
+from rvm.pebble.bridge.runs.moves import Moves, told
+from rvm.program import Function, Layout, Program, Record
 from rvm.run.binding import bind, outside
-from rvm.state import byte_size
+from rvm.run.direct import launch_of
+from rvm.run.machine import Machine
+from rvm.run.raw import Run
+from rvm.state import Options, byte_size
 from rvm.types import Array, elem_of
 
 Raw = list[Any]
@@ -37,11 +41,41 @@ Callee = Callable[[list[Any]], list[Any]]
 """A prepared call."""
 
 
-class FunctionSteps:
-    """Moves by a function of a program."""
+def prepared(program: Program, name: str, undo: bool, options: Options, calls: float) -> Callee:
+    """A function in one direction, called about so often on its parameters' raw registers.
 
-    scratch = 1
-    """States in memory besides the pebbles, while steps are done of which states are erased."""
+    What binding does for each call (names, types, shapes, overlaps) is done once, by whoever calls:
+    the registers have to be what binding would make of them, arrays without gaps, and of the same
+    shapes in all calls.
+    """
+    code = image_of(program).code(name, undo)
+    if options.engine == "auto" and calls * len(code) >= WARM and native_is_there():
+        # A chain is a loop even if its step has none.
+        options = replace(options, engine="native")
+    ready: list[Any] = []
+    """What launches calls, and the memory that their parameters take."""
+
+    def call(regs: list[Any]) -> list[Any]:
+        if not ready:
+            launch = launch_of(code, options)
+            if launch is None:
+                return Run(program, name, regs, options, undo=undo).regs
+            ready[:] = launch, sum(map(byte_size, regs))
+        launch, live = ready
+        flight = launch.run_registers(regs, live, options)
+        if flight.done:
+            launch.results(flight, regs)
+            return regs
+        machine = Machine.entered(program, name, regs, options, undo)
+        flight.land(machine.state)
+        machine.run()
+        return machine.state.frames[0].regs[: len(regs)]
+
+    return call
+
+
+class FunctionSteps(Moves):
+    """Moves by a function of a program."""
 
     def __init__(
         self,
@@ -66,7 +100,7 @@ class FunctionSteps:
         self.constants = [p for p in others if p.layout != own.number]
         self.tolerance = handle.options.tolerance
         name, program = handle.name, handle.program
-        made = partial(Prepared, program, options=handle.options, calls=calls)
+        made = partial(prepared, program, options=handle.options, calls=calls)
         self.forth: Callee = made(name, False)
         self.back: Callee = made(name, True)
         if in_place is not None:
@@ -175,22 +209,12 @@ class FunctionSteps:
 
     # ------------------------------------------------------------ moves
 
-    def advance(self, x: Raw, i: int, j: int) -> Raw:
-        """s_j from s_i, which stays."""
-        y = self.call(self.forth, self.buffer(), x, i + 1)
-        return self.overwrite(y, i + 1, j) if j > i + 1 else y
+    def made(self, x: Raw, k: int) -> Raw:
+        return self.call(self.forth, self.buffer(), x, k)
 
     def unadvance(self, x: Raw, y: Raw, j: int) -> None:
         """The step backwards, which leaves nothing."""
         self.vanished(self.call(self.back, y, x, j), j)
-
-    def overwrite(self, x: Raw, i: int, j: int) -> Raw:
-        """s_j in another buffer; s_i is erased."""
-        for k in range(i + 1, j + 1):
-            y = self.call(self.forth, self.buffer(), x, k)
-            self.free(x)
-            x = y
-        return x
 
     def shift(self, x: Raw, i: int, j: int) -> Raw:
         """s_j where s_i was, by the step in place."""
@@ -198,11 +222,8 @@ class FunctionSteps:
             x = self._turned(self.turn[0], x, k)
         return x
 
-    def unshift(self, y: Raw, i: int, j: int) -> Raw:
-        """s_i where s_j was, by the step in place, backwards."""
-        for k in range(j, i, -1):
-            y = self._turned(self.turn[1], y, k)
-        return y
+    def unmade(self, y: Raw, k: int) -> Raw:
+        return self._turned(self.turn[1], y, k)
 
     def _turned(self, run: Callee, x: Raw, k: int) -> Raw:
         """A state after a step in place."""
@@ -214,7 +235,6 @@ class FunctionSteps:
     # ------------------------------------------------------------ for others
 
     def seen(self, x: Raw) -> Any:
-        """A state as others may look at it, for now."""
         return self._value([protected(v) if isinstance(v, np.ndarray) else v for v in x])
 
     def _value(self, x: Raw) -> Any:
@@ -225,19 +245,15 @@ class FunctionSteps:
         return outside(self.function, self.after.layout, regs)
 
     def given(self, x: Raw) -> Any:
-        """A copy, as Python has it."""
         return self._value([v.copy() if isinstance(v, np.ndarray) else v for v in x])
 
     def result(self, x: Raw) -> Any:
-        """The state itself, which the run does not need any more."""
         return self._value(x)
 
     def leaves(self, x: Raw) -> Sequence[Any]:
-        """What is written to disk."""
         return x
 
     def loaded(self, files: Files, node: int) -> Raw:
-        """A state from disk, in a buffer."""
         return files.load(node, self.buffer())
 
 

@@ -15,14 +15,13 @@ from rvm.faults import Interrupted
 from rvm.host.signals import Listening, deferred, followed, interrupted, is_ctrl_c
 from rvm.library.handle import FunctionHandle
 from rvm.pebble.bridge.runs.adjoints import Adjoints, FunctionAdjoints, PythonAdjoints
-from rvm.pebble.bridge.runs.board import CHUNK, Board, Moves
+from rvm.pebble.bridge.runs.board import CHUNK, Board
 from rvm.pebble.bridge.runs.budgets import Budget
-from rvm.pebble.bridge.runs.buffers import Buffers
 from rvm.pebble.bridge.runs.files import Files
 from rvm.pebble.bridge.runs.functions import FunctionSteps
+from rvm.pebble.bridge.runs.moves import Buffers, Moves, NewStates, Step, Steps
 from rvm.pebble.bridge.runs.progress import Counter, Watch, watched
 from rvm.pebble.bridge.runs.states import Form
-from rvm.pebble.bridge.runs.steps import NewStates, Step, Steps
 from rvm.pebble.chains.online import Online
 from rvm.pebble.game import Rules
 from rvm.pebble.plans import Plan
@@ -178,12 +177,7 @@ class Run:
 
     def _count(self, counter: Counter) -> None:
         moves = self.moves
-        if isinstance(moves, FunctionSteps):
-            moves.forth = counter.counted(moves.forth)
-            moves.back = counter.counted(moves.back)
-            return
-        assert isinstance(moves, (NewStates, Buffers))
-        moves.watch(counter.counted)
+        moves.forth, moves.back = map(counter.counted, (moves.forth, moves.back))
         if isinstance(self._adjoints, PythonAdjoints):
             self._adjoints.call = counter.counted(self._adjoints.call)
 
