@@ -211,8 +211,7 @@ class Iterations(Calls):
         taken: frozenset[str],
     ) -> list[Function]:
         """The functions of so many steps, or if that is None of as many as the run says."""
-        from rvm.pebble.bridge.emission import recursion
-        from rvm.pebble.bridge.emission.knill import LONGEST
+        from rvm.pebble.bridge.emission.recursion import LONGEST, recursion
         from rvm.pebble.bridge.emission.step import step_of
 
         if "bennett" not in policy:

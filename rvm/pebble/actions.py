@@ -69,6 +69,38 @@ class Action(NamedTuple):
         return f"{_NAMES[self.kind]}({self.start}, {self.stop})"
 
 
+class Effect(NamedTuple):
+    """What an action does to pebbles: the node it reads, those whose pebbles go and come."""
+
+    reads: int | None = None
+    taken: int | None = None
+    made: int | None = None
+    lost: tuple[int, int] = (0, 0)
+    """The first and the end of the states that are lost."""
+
+
+def effect(kind: int, i: int, j: int) -> Effect:
+    """What an action does to the pebbles."""
+    match kind:
+        case Kind.ADVANCE:
+            return Effect(reads=i, made=j, lost=(i + 1, j))
+        case Kind.UNADVANCE:
+            return Effect(reads=i, taken=j)
+        case Kind.SHIFT:
+            return Effect(taken=i, made=j)
+        case Kind.UNSHIFT:
+            return Effect(taken=j, made=i)
+        case Kind.OVERWRITE:
+            return Effect(taken=i, made=j, lost=(i, j))
+        case Kind.FREE:
+            return Effect(taken=i, lost=(i, i + 1))
+        case Kind.LOAD:
+            return Effect(made=i)
+        case Kind.DROP:
+            return Effect()
+    return Effect(reads=i)
+
+
 def advance(start: int, stop: int) -> Action:
     """Compute s_stop from s_start, and keep both."""
     return Action(Kind.ADVANCE, start, stop)

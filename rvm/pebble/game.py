@@ -12,7 +12,7 @@ from math import inf
 from typing import Any, NoReturn
 
 from rvm.faults import ScheduleError
-from rvm.pebble.actions import Action, Kind
+from rvm.pebble.actions import Action, Kind, effect
 from rvm.pebble.tally import Tally, Weights
 
 
@@ -118,125 +118,90 @@ class Player:
 
     def do(self, kind: int, i: int, j: int) -> None:
         """Do one action."""
-        rules = self.rules
-        if not 0 <= i <= j <= rules.n:
-            self._refuse(kind, i, j, f"nodes are numbers from 0 to {rules.n}")
-        if kind <= OVERWRITE and i == j:
-            self._refuse(kind, i, j, "it does no step")
-        if kind > REVERSE and j != i:
-            self._refuse(kind, i, j, "it is about one node")
-        if kind == ADVANCE:
-            self._need(i, kind, i, j)
-            self._lose(i + 1, j, kind, i, j)
-            self._exchange(None, j, kind, i, j)
-        elif kind == UNADVANCE:
-            if j != i + 1:
-                self._refuse(kind, i, j, "only a single step can be undone into fresh memory")
-            self._need(i, kind, i, j)
-            self._exchange(j, None, kind, i, j)
-        elif kind in (SHIFT, UNSHIFT, OVERWRITE):
-            self._in_place(kind, i, j)
-        elif kind == FREE:
-            self._need(i, kind, i, j)
-            self._lose(i, i + 1, kind, i, j)
-            self._exchange(i, None, kind, i, j)
-        elif kind == REVERSE:
-            if j != i + 1 or j != self.adjoint:
-                self._refuse(kind, i, j, f"the adjoint of step {self.adjoint} is the next to take")
-            self._need(i, kind, i, j)
+        rules, size = self.rules, self.rules.weights.states
+        reads, taken, made, (first, end) = effect(kind, i, j)
+        if why := self._against(kind, i, j) or self._missing(kind, i, j, (reads, taken)):
+            self._refuse(kind, i, j, why)
+        if first < end:
+            if first == 0 and 0 not in self.disk:
+                self._refuse(kind, i, j, "the input is never lost")
+            self.erased += size(first, end)
+            if self.erased > rules.erasures:
+                most = f"it would lose a state, and {rules.erasures} may be lost in all"
+                self._refuse(kind, i, j, most)
+        if taken is not None:
+            self.held -= size(taken, taken + 1)
+        if made is not None:
+            if made in self.pebbles:
+                self._refuse(kind, i, j, f"node {made} has a pebble already")
+            self.held += size(made, made + 1)
+            self.peak = max(self.peak, self.held)
+            if self.held > rules.pebbles:
+                self._refuse(kind, i, j, f"the budget is {rules.pebbles}")
+        if kind == REVERSE:
             self.adjoint = i
-            self.reversals += 1
-        elif kind == COPY:
-            self._need(i, kind, i, j)
-            if i != rules.n:
-                self._refuse(kind, i, j, f"only the result, node {rules.n}, is copied out")
-            self.change(kind, i, j)
-            self.copies += 1
         else:
-            self._disk(kind, i, j)
+            self.change(kind, i, j)
+        if kind == SAVE:
+            self.disk.add(i)
+            self.disk_peak = max(self.disk_peak, len(self.disk))
+        elif kind == DROP:
+            self.disk.remove(i)
         if kind <= OVERWRITE:
             self.moves += rules.weights.steps(i, j)
+        self.reversals += kind == REVERSE
+        self.copies += kind == COPY
+        self.writes += kind == SAVE
+        self.reads += kind == LOAD
 
     def change(self, kind: int, i: int, j: int) -> None:
         """Have what is held of nodes changed by an action."""
-        if kind in (ADVANCE, SHIFT, OVERWRITE, LOAD):
-            self.pebbles[j] = None
-        elif kind in (UNADVANCE, UNSHIFT):
-            del self.pebbles[j]
-        if kind in (SHIFT, OVERWRITE, FREE):
-            del self.pebbles[i]
-        elif kind == UNSHIFT:
-            self.pebbles[i] = None
+        _, taken, made, _ = effect(kind, i, j)
+        if taken is not None:
+            del self.pebbles[taken]
+        if made is not None:
+            self.pebbles[made] = None
 
-    def _in_place(self, kind: int, i: int, j: int) -> None:
-        old, new = (j, i) if kind == UNSHIFT else (i, j)
-        self._need(old, kind, i, j)
-        if i == 0 and not (kind == OVERWRITE and 0 in self.disk):
-            self._refuse(kind, i, j, "the input is never changed")
-        if kind == OVERWRITE:
-            self._lose(i, j, kind, i, j)
-        else:
+    def _against(self, kind: int, i: int, j: int) -> str:
+        """Why an action cannot be, whatever is held; nothing if it can."""
+        n = self.rules.n
+        if not 0 <= i <= j <= n:
+            return f"nodes are numbers from 0 to {n}"
+        if kind <= OVERWRITE and i == j:
+            return "it does no step"
+        if kind > REVERSE and i != j:
+            return "it is about one node"
+        if not 0 <= kind < len(Kind):
+            return "there is no such kind of action"
+        if kind == UNADVANCE and j != i + 1:
+            return "only a single step can be undone into fresh memory"
+        if kind == REVERSE and not j == i + 1 == self.adjoint:
+            return f"the adjoint of step {self.adjoint} is the next to take"
+        return ""
+
+    def _missing(self, kind: int, i: int, j: int, nodes: Sequence[int | None]) -> str:
+        """Why an action on these nodes cannot be in this position; nothing if it can."""
+        for node in nodes:
+            if node is not None and node not in self.pebbles:
+                return f"node {node} has no pebble"
+        saved = kind == OVERWRITE and 0 in self.disk
+        if i == 0 and kind in (SHIFT, UNSHIFT, OVERWRITE) and not saved:
+            return "the input is never changed"
+        if kind in (SHIFT, UNSHIFT):
             for step in range(i + 1, j + 1):
                 if step not in self.rules.in_place:
-                    self._refuse(kind, i, j, f"step {step} cannot be undone in place")
-        self._exchange(old, new, kind, i, j)
-
-    def _disk(self, kind: int, i: int, j: int) -> None:
-        if kind == SAVE:
-            self._need(i, kind, i, j)
-            if i in self.disk:
-                self._refuse(kind, i, j, f"state {i} is on disk already")
-            self.change(kind, i, j)
-            self.disk.add(i)
-            self.writes += 1
-            self.disk_peak = max(self.disk_peak, len(self.disk))
-            if len(self.disk) > self.rules.disk:
-                self._refuse(kind, i, j, f"the disk holds {self.rules.disk} states at most")
-        elif kind in (LOAD, DROP):
-            if i not in self.disk:
-                self._refuse(kind, i, j, f"state {i} is not on disk")
-            if kind == DROP:
-                if i == 0 and 0 not in self.pebbles:
-                    self._refuse(kind, i, j, "the input is never lost")
-                self.change(kind, i, j)
-                self.disk.remove(i)
-                return
-            self._exchange(None, i, kind, i, j)
-            self.reads += 1
-        else:
-            self._refuse(kind, i, j, "there is no such kind of action")
-
-    # ------------------------------------------------------------ the board
-
-    def _need(self, node: int, kind: int, i: int, j: int) -> None:
-        if node not in self.pebbles:
-            self._refuse(kind, i, j, f"node {node} has no pebble")
-
-    def _exchange(self, old: int | None, new: int | None, kind: int, i: int, j: int) -> None:
-        """Take a pebble off, or put one on, or both."""
-        size = self.rules.weights.states
-        if old is not None:
-            self._need(old, kind, i, j)
-            self.held -= size(old, old + 1)
-        if new is not None:
-            if new in self.pebbles:
-                self._refuse(kind, i, j, f"node {new} has a pebble already")
-            self.held += size(new, new + 1)
-            self.peak = max(self.peak, self.held)
-            if self.held > self.rules.pebbles:
-                self._refuse(kind, i, j, f"the budget is {self.rules.pebbles}")
-        self.change(kind, i, j)
-
-    def _lose(self, first: int, end: int, kind: int, i: int, j: int) -> None:
-        if first == end:
-            return
-        if first == 0 and 0 not in self.disk:
-            self._refuse(kind, i, j, "the input is never lost")
-        self.erased += self.rules.weights.states(first, end)
-        if self.erased > self.rules.erasures:
-            self._refuse(
-                kind, i, j, f"it would lose a state, and {self.rules.erasures} may be lost in all"
-            )
+                    return f"step {step} cannot be undone in place"
+        if kind == COPY and i != self.rules.n:
+            return f"only the result, node {self.rules.n}, is copied out"
+        if kind == SAVE and i in self.disk:
+            return f"state {i} is on disk already"
+        if kind == SAVE and len(self.disk) >= self.rules.disk:
+            return f"the disk holds {self.rules.disk} states at most"
+        if kind in (LOAD, DROP) and i not in self.disk:
+            return f"state {i} is not on disk"
+        if kind == DROP and i == 0 and 0 not in self.pebbles:
+            return "the input is never lost"
+        return ""
 
     def _refuse(self, kind: int, i: int, j: int, why: str) -> NoReturn:
         shown: Any = Action(kind, i, j) if 0 <= kind < len(Kind) else (kind, i, j)

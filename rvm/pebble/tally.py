@@ -6,10 +6,9 @@ its own.  So the cost of a schedule is known without playing it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from rvm.pebble.actions import Action, Kind
+from rvm.pebble.actions import Action, Kind, effect
 
 
 class Tally(NamedTuple):
@@ -74,39 +73,18 @@ class Weights(NamedTuple):
 def priced(action: Action, weights: Weights) -> Tally:
     """The tally of one action."""
     kind, i, j = action
-    size = weights.states
-    match kind:
-        case Kind.ADVANCE:
-            new = size(j, j + 1)
-            return Tally(1, weights.steps(i, j), erased=size(i + 1, j), held=new, peak=max(0, new))
-        case Kind.UNADVANCE:
-            return Tally(1, weights.steps(i, j), held=-size(j, j + 1))
-        case Kind.SHIFT | Kind.UNSHIFT | Kind.OVERWRITE:
-            change = size(j, j + 1) - size(i, i + 1)
-            if kind == Kind.UNSHIFT:
-                change = -change
-            lost = size(i, j) if kind == Kind.OVERWRITE else 0
-            return Tally(1, weights.steps(i, j), erased=lost, held=change, peak=max(0, change))
-        case Kind.FREE:
-            return Tally(1, erased=size(i, i + 1), held=-size(i, i + 1))
-        case Kind.REVERSE:
-            return Tally(1, reversals=j - i)
-        case Kind.COPY:
-            return Tally(1, copies=1)
-        case Kind.SAVE:
-            return Tally(1, writes=1, disk=1, disk_peak=1)
-        case Kind.LOAD:
-            return Tally(1, reads=1, held=size(i, i + 1), peak=size(i, i + 1))
-        case _:
-            return Tally(1, disk=-1)
-
-
-def summed(parts: Iterable[Tally]) -> Tally:
-    """The tally of stretches one after the other."""
-    total = Tally()
-    for part in parts:
-        total = total.then(part)
-    return total
-
-
-Pricing = Callable[[Action], Tally]
+    _, taken, made, lost = effect(*action)
+    old, new = (0 if v is None else weights.states(v, v + 1) for v in (taken, made))
+    return Tally(
+        1,
+        weights.steps(i, j) if kind <= Kind.OVERWRITE else 0,
+        weights.states(*lost),
+        reversals=j - i if kind == Kind.REVERSE else 0,
+        copies=int(kind == Kind.COPY),
+        writes=int(kind == Kind.SAVE),
+        reads=int(kind == Kind.LOAD),
+        held=new - old,
+        peak=max(0, new - old),
+        disk=(kind == Kind.SAVE) - (kind == Kind.DROP),
+        disk_peak=int(kind == Kind.SAVE),
+    )

@@ -17,7 +17,7 @@ from rvm.codec import encode
 from rvm.engines import ENGINES
 from rvm.faults import AssemblyError, InvertibilityError, RvmError
 from rvm.pebble import plan
-from rvm.pebble.bridge.emission.knill import LONGEST, sampled_splits
+from rvm.pebble.bridge.emission.recursion import LONGEST, sampled_splits
 from rvm.pebble.chains.knill import Convex, line
 
 STEP = """

@@ -54,14 +54,19 @@ COMMANDS: dict[str, Command] = {}
 
 
 def command(
-    *names: str, usage: str, help: str, group: str, repeats: bool = False, takes: str = ""
+    usage: str, help: str, *more: str, group: str = "", repeats: bool = False, takes: str = ""
 ) -> Callable[[_Run], _Run]:
-    """Register a function as a command."""
+    """Register a function as a command: by the first word of its usage, and by `more` names.
+
+    Without a group it is in the `GROUP` of its module.
+    """
 
     def enter(run: _Run) -> _Run:
-        made = Command(names, usage, help, run, group, repeats, takes)
-        for name in names:
-            COMMANDS[name] = made
+        names = (usage.split()[0], *more)
+        where = group or run.__globals__["GROUP"]
+        COMMANDS.update(
+            dict.fromkeys(names, Command(names, usage, help, run, where, repeats, takes))
+        )
         return run
 
     return enter

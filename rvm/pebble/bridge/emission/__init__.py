@@ -6,7 +6,7 @@
     fast.step_1000(y=np.zeros(100), x=start, c=0.4)
 
 A schedule of equal steps that erases nothing is one recursive function with its splits as constants
-(`knill`, `bennett`).  The grammar of any other is a table of integers, which one recursive function
+(`recursion`).  The grammar of any other is a table of integers, which one recursive function
 plays (`table`, `player`).
 """
 
@@ -16,9 +16,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from rvm.faults import UsageError
-from rvm.pebble.bridge.emission.bennett import bennett_functions
-from rvm.pebble.bridge.emission.knill import knill_functions
 from rvm.pebble.bridge.emission.player import Player, Symbols, packed, whole
+from rvm.pebble.bridge.emission.recursion import recursion
 from rvm.pebble.bridge.emission.step import Step, step_of
 from rvm.pebble.bridge.emission.table import Table
 from rvm.pebble.bridge.emission.tables import fill_functions
@@ -113,23 +112,6 @@ def _tabled(
         *fill_functions(fill, packing.values, span, used),
         *(f for f in found.values() if f.name not in program),
     ]
-
-
-def recursion(
-    step: Step,
-    n: int | None,
-    form: tuple[str, int],
-    goal: str,
-    name: str,
-    span: Span | None,
-    taken: Collection[str],
-) -> list[Function]:
-    """The functions of a schedule that is one recursion, see `Schedule`; `name` is the outermost.
-
-    If n is None, the last parameter of that tells how many steps there are.
-    """
-    made = knill_functions if form[0] == "knill" else bennett_functions
-    return made(step, n, form[1], goal, name, span, taken)
 
 
 def _playable(plan: Plan, step: Step) -> None:

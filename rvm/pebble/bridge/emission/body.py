@@ -103,7 +103,7 @@ class Body:
             instr = self.code[own]
             self.code[own] = Instr(instr.op, instr.args, other)
 
-    def holding(self, values: Mapping[Place, Expr], body: Callable[[], None]) -> None:
+    def holding(self, values: Mapping[Place, Expr], body: Callable[[], object]) -> None:
         """The body, with registers that hold values which it does not change."""
         for reg, value in values.items():
             self.put("alloc", reg, value)

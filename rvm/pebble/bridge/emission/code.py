@@ -57,7 +57,7 @@ class StepWriter(Body):
         self.pool = State(())
         self._sign()
         if self.slots and whole:
-            self.pool = self.fresh_state(POOL, self.slots)
+            self.pool = self.fresh_state(POOL, integer(self.slots))
 
     # ------------------------------------------------------------ parameters
 
@@ -168,13 +168,13 @@ class StepWriter(Body):
         head = self.step.function.params[1].name
         return base + own[len(head) :] if own.startswith(head) else f"{base}.{own}"
 
-    def fresh_state(self, base: str, count: int = 0) -> State:
+    def fresh_state(self, base: str, count: Expr | None = None) -> State:
         """Registers for a state, or for a row of `count` states."""
         f, regs = self.step.function, []
         base = self.fresh_name(base)
         for k in self.step.x:
             t = f.registers[k].type
-            lead = (integer(count),) if count else ()
+            lead = () if count is None else (count,)
             made = with_rank(elem_of(t), rank_of(t) + len(lead))
             regs.append(len(self.registers))
             self.registers.append(

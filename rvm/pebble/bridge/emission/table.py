@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
-from rvm.pebble.actions import LAST_INVERTIBLE, Action, Kind
+from rvm.pebble.actions import LAST_INVERTIBLE, Action, Kind, effect
 from rvm.pebble.grammar import Item, Name, Schedule
 
 SHORT = 2
@@ -223,20 +223,14 @@ class Table:
                 else:
                     events.append(Event(item, source, taken=taken(end)))
                 continue
-            kind, i, j = item.what
-            match kind:
-                case Kind.ADVANCE:
-                    events.append(Event(item, at(i), made=made(j)))
-                case Kind.UNADVANCE:
-                    events.append(Event(item, at(i), taken=taken(j)))
-                case Kind.SHIFT | Kind.OVERWRITE | Kind.UNSHIFT:
-                    old, new = (j, i) if kind == Kind.UNSHIFT else (i, j)
-                    board[new] = taken(old)
-                    events.append(Event(item, None, changed=board[new]))
-                case Kind.FREE:
-                    events.append(Event(item, None, taken=taken(i)))
-                case _:
-                    events.append(Event(item, at(i)))
+            reads, gone, come, _ = effect(*item.what)
+            if gone is not None and come is not None:
+                board[come] = taken(gone)
+                events.append(Event(item, None, changed=board[come]))
+                continue
+            source = None if reads is None else at(reads)
+            fresh = None if come is None else made(come)
+            events.append(Event(item, source, fresh, taken=None if gone is None else taken(gone)))
         base = min(found)
         others = {v for v in {**found, **board} if v != base}
         node = min(others, default=None)

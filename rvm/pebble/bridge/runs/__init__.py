@@ -19,10 +19,10 @@ from typing import Any
 from rvm.library.handle import FunctionHandle
 from rvm.pebble.bridge.runs.adjoints import Loss, Running
 from rvm.pebble.bridge.runs.budgets import Budget, free_of_charge, refuse_reversible
+from rvm.pebble.bridge.runs.moves import WRITES, Step
 from rvm.pebble.bridge.runs.progress import Watch
 from rvm.pebble.bridge.runs.results import Gradient, Reached, Walk
 from rvm.pebble.bridge.runs.run import How, Run
-from rvm.pebble.bridge.runs.moves import WRITES, Step
 from rvm.pebble.plans import Plan
 from rvm.pebble.terms import wrong
 

@@ -17,8 +17,8 @@ from rvm.derive.gate import check_returned
 from rvm.derive.gradients import add_seeds, bar_layout, zero_dual
 from rvm.faults import InvertibilityError, UsageError
 from rvm.pebble.bridge.runs.functions import FunctionSteps, Raw, prepared, shadow
-from rvm.pebble.bridge.runs.states import Form, added
 from rvm.pebble.bridge.runs.moves import Step, Steps, told
+from rvm.pebble.bridge.runs.states import Form, added
 from rvm.program import slots_of
 from rvm.run.binding import outside
 from rvm.transform.duals import bar_slots

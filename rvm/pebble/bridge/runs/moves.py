@@ -111,6 +111,7 @@ class Moves(ABC):
             y = self.unmade(y, k)
         return y
 
+    @abstractmethod
     def free(self, x: Any) -> None:
         """Erase x, which is given up."""
 
@@ -161,7 +162,7 @@ class PythonMoves(Moves):
 
 
 class NewStates(PythonMoves):
-    """Moves by steps that return new states; memory is given back with the last use of one."""
+    """Moves by steps that return new states."""
 
     def __init__(self, form: Form, x0: Any, steps: Steps) -> None:
         super().__init__(form, x0)
@@ -178,6 +179,9 @@ class NewStates(PythonMoves):
 
     def unmade(self, y: Any, k: int) -> Any:
         return self.hold(self.back(y, k - 1), AFTER)
+
+    def free(self, x: Any) -> None:
+        """Nothing: memory is given back with the last use of a state."""
 
     def given(self, x: Any) -> Any:
         return x

@@ -18,7 +18,7 @@ computes with the new value.  Going back shows the states before the edit as the
 coming here again makes it again.  `restart` begins again without it."""
 
 
-@command("set", usage="set PLACE = VALUE", help="change a value", group=GROUP, takes="place")
+@command("set PLACE = VALUE", "change a value", takes="place")
 def set_value(console: Console, rest: str) -> None:
     place, equals, value = rest.partition("=")
     if not equals or not place.strip() or not value.strip():
@@ -31,7 +31,7 @@ def set_value(console: Console, rest: str) -> None:
         console.out(EDITED, "head")
 
 
-@command("mark", usage="mark NAME", help="name this time, for goto @NAME", group=GROUP)
+@command("mark NAME", "name this time, for goto @NAME")
 def mark(console: Console, rest: str) -> None:
     name = rest.lstrip("@")
     if not name.isidentifier():
@@ -40,14 +40,12 @@ def mark(console: Console, rest: str) -> None:
     console.out(f"@{name} is t={console.session.time}")
 
 
-@command(
-    "save", usage="save FILE", help="write this session as a script", group=GROUP, takes="file"
-)
+@command("save FILE", "write this session as a script", takes="file")
 def save(console: Console, rest: str) -> None:
     _write(console, rest, script_of(console.session), "save session.rdb")
 
 
-@command("source", usage="source FILE", help="run a script of commands", group=GROUP, takes="file")
+@command("source FILE", "run a script of commands", takes="file")
 def source(console: Console, rest: str) -> None:
     if not rest:
         raise UsageError("U036", "which file?", hint="source session.rdb")
@@ -64,13 +62,7 @@ def source(console: Console, rest: str) -> None:
     console.last = ""
 
 
-@command(
-    "export-test",
-    usage="export-test FILE",
-    help="write a pytest that replays this",
-    group=GROUP,
-    takes="file",
-)
+@command("export-test FILE", "write a pytest that replays this", takes="file")
 def export_test(console: Console, rest: str) -> None:
     if console.session.diverged is not None:
         raise UsageError("U037", "an edited session can't be replayed from its inputs")
@@ -87,6 +79,6 @@ def _write(console: Console, file: str, text: str, usage: str) -> None:
     console.out(f"written: {file}")
 
 
-@command("q", "quit", "exit", usage="q", help="leave", group="other")
+@command("q", "leave", "quit", "exit", group="other")
 def leave(console: Console, rest: str) -> None:
     console.finished = True

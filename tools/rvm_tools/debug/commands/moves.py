@@ -19,38 +19,29 @@ def _said(console: Console, stop: Stop) -> None:
     arrive(console, stop)
 
 
-def _steps(names: tuple[str, str], how: str, what: str) -> None:
-    """A step forwards (or where the direction points), and its opposite."""
-    for name, fixed in zip(names, (0, -1), strict=True):
-        long = {"s": "step", "n": "", "si": "stepi"}.get(name, "")
-        reverse = {"rs": "reverse-step", "rn": "reverse-next", "rsi": "reverse-stepi"}.get(name, "")
-        more = [x for x in (long, reverse) if x]
+def _steps(names: dict[str, str], how: str, what: str) -> None:
+    """A step forwards (or where the direction points), and its opposite; both with long names."""
+    for (name, long), fixed in zip(names.items(), (0, -1), strict=True):
 
         def run(console: Console, rest: str, fixed: int = fixed, name: str = name) -> None:
             n = count_of(rest, f"{name} [N]")
             _said(console, getattr(console.session, how)(n, fixed or console.direction))
 
-        command(
-            name,
-            *more,
-            usage=f"{name} [N]",
-            help="the same, backwards" if fixed else what,
-            group=GROUP,
-            repeats=True,
-        )(run)
+        text = "the same, backwards" if fixed else what
+        command(f"{name} [N]", text, *([long] if long else []), repeats=True)(run)
 
 
-_steps(("s", "rs"), "step", "to where the next line begins, into calls")
-_steps(("n", "rn"), "next", "to where the next line begins, over calls")
-_steps(("si", "rsi"), "instruction", "one bytecode instruction")
+_steps({"s": "step", "rs": "reverse-step"}, "step", "to where the next line begins, into calls")
+_steps({"n": "", "rn": "reverse-next"}, "next", "to where the next line begins, over calls")
+_steps({"si": "stepi", "rsi": "reverse-stepi"}, "instruction", "one bytecode instruction")
 
 
-@command("fin", "finish", usage="fin", help="go on until this function returns", group=GROUP)
+@command("fin", "go on until this function returns", "finish")
 def finish(console: Console, rest: str) -> None:
     _said(console, console.session.finish(console.direction))
 
 
-@command("rfin", "reverse-finish", usage="rfin", help="go back to where it was called", group=GROUP)
+@command("rfin", "go back to where it was called", "reverse-finish")
 def reverse_finish(console: Console, rest: str) -> None:
     _said(console, console.session.finish(-1))
 
@@ -64,32 +55,17 @@ def _resume(console: Console, rest: str, direction: int) -> None:
     _said(console, stop)
 
 
-@command(
-    "c", "continue", usage="c [N]", help="go on to a stop, or the end", group=GROUP, repeats=True
-)
+@command("c [N]", "go on to a stop, or the end", "continue", repeats=True)
 def resume(console: Console, rest: str) -> None:
     _resume(console, rest, console.direction)
 
 
-@command(
-    "rc",
-    "reverse-continue",
-    usage="rc [N]",
-    help="go back to a stop, or the start",
-    group=GROUP,
-    repeats=True,
-)
+@command("rc [N]", "go back to a stop, or the start", "reverse-continue", repeats=True)
 def reverse_resume(console: Console, rest: str) -> None:
     _resume(console, rest, -1)
 
 
-@command(
-    "direction",
-    usage="direction [forward|reverse]",
-    help="which way s, n, si, fin and c go",
-    group=GROUP,
-    takes="forward|reverse",
-)
+@command("direction [forward|reverse]", "which way s, n, si, fin and c go", takes="forward|reverse")
 def direction(console: Console, rest: str) -> None:
     if rest:
         if not ("forwards".startswith(rest) or "reverse".startswith(rest)):
@@ -99,10 +75,8 @@ def direction(console: Console, rest: str) -> None:
 
 
 @command(
-    "goto",
-    usage="goto T | +N | -N | P% | start | end | @MARK",
-    help="go to a time; `goto` may be left out but for T",
-    group=GROUP,
+    "goto T | +N | -N | P% | start | end | @MARK",
+    "go to a time; `goto` may be left out but for T",
     takes="time",
 )
 def goto(console: Console, rest: str) -> None:
@@ -142,13 +116,7 @@ def time_of(console: Console, text: str) -> int:
     return max(0, session.time + number) if text[0] in "+-" else number
 
 
-@command(
-    "back",
-    usage="back [N] | --inverse [N]",
-    help="to where it was before; or undo",
-    group=GROUP,
-    repeats=True,
-)
+@command("back [N] | --inverse [N]", "to where it was before; or undo", repeats=True)
 def back(console: Console, rest: str) -> None:
     if not rest.startswith("--inverse"):
         _said(console, console.session.revisit(-count_of(rest, "back [N]")))
@@ -160,33 +128,17 @@ def back(console: Console, rest: str) -> None:
     _said(console, stop)
 
 
-@command(
-    "forward", usage="forward [N]", help="the other way after `back`", group=GROUP, repeats=True
-)
+@command("forward [N]", "the other way after `back`", repeats=True)
 def forward(console: Console, rest: str) -> None:
     _said(console, console.session.revisit(count_of(rest, "forward [N]")))
 
 
-@command(
-    "last",
-    usage="last PLACE",
-    help="back to what changed a place last",
-    group=GROUP,
-    takes="place",
-    repeats=True,
-)
+@command("last PLACE", "back to what changed a place last", takes="place", repeats=True)
 def last(console: Console, rest: str) -> None:
     _write(console, rest, -1)
 
 
-@command(
-    "next",
-    usage="next PLACE",
-    help="on to what changes a place next",
-    group=GROUP,
-    takes="place",
-    repeats=True,
-)
+@command("next PLACE", "on to what changes a place next", takes="place", repeats=True)
 def following(console: Console, rest: str) -> None:
     if not rest or rest.isdigit():
         _said(console, console.session.next(count_of(rest, "next [N]"), console.direction))
@@ -228,13 +180,7 @@ def _nobody(stop: Stop, place: str, direction: int) -> str:
     return f"the search for {place} ended: {stop.reason}"
 
 
-@command(
-    "origin",
-    usage="origin PLACE",
-    help="back to where its value was made",
-    group=GROUP,
-    takes="place",
-)
+@command("origin PLACE", "back to where its value was made", takes="place")
 def origin_of(console: Console, rest: str) -> None:
     if not rest:
         raise UsageError("U036", "of which place?", hint="origin x[3]")
@@ -253,6 +199,6 @@ def origin_of(console: Console, rest: str) -> None:
     arrive(console, console.session.stop, events=False)
 
 
-@command("restart", usage="restart", help="begin again with the inputs as they were", group=GROUP)
+@command("restart", "begin again with the inputs as they were")
 def restart(console: Console, rest: str) -> None:
     _said(console, console.session.restart())

@@ -25,6 +25,11 @@ def split_condition(text: str) -> tuple[str, str]:
     return text[: found.start()].strip(), condition
 
 
+def _made(console: Console, probe: Breakpoint | Watchpoint) -> None:
+    console.out(described(probe))
+    console.answer.data["number"] = probe.number
+
+
 def _break(console: Console, rest: str, temporary: bool) -> None:
     where, condition = split_condition(rest)
     session = console.session
@@ -33,36 +38,25 @@ def _break(console: Console, rest: str, temporary: bool) -> None:
         if not line:
             raise UsageError("U036", "where?", hint="b 12, b norm, b top, b norm@3, b 12 if n > 3")
         where = str(line)
-    made = session.break_at(where, condition, temporary=temporary)
-    console.out(described(made))
-    console.answer.data["number"] = made.number
+    _made(console, session.break_at(where, condition, temporary=temporary))
 
 
 @command(
-    "b",
-    "break",
-    usage="b LINE|FUNC|LABEL|FUNC@N [if EXPR]",
-    help="stop there, in both directions",
-    group=GROUP,
-    takes="where",
+    "b LINE|FUNC|LABEL|FUNC@N [if EXPR]", "stop there, in both directions", "break", takes="where"
 )
 def break_at(console: Console, rest: str) -> None:
     _break(console, rest, False)
 
 
-@command(
-    "tb", "tbreak", usage="tb WHERE [if EXPR]", help="stop there once", group=GROUP, takes="where"
-)
+@command("tb WHERE [if EXPR]", "stop there once", "tbreak", takes="where")
 def break_once(console: Console, rest: str) -> None:
     _break(console, rest, True)
 
 
 @command(
-    "tp",
+    'tp WHERE "text {expr}" [if EXPR]',
+    "print there, tagged > or < by direction",
     "tracepoint",
-    usage='tp WHERE "text {expr}" [if EXPR]',
-    help="print there, tagged > or < by direction",
-    group=GROUP,
     takes="where",
 )
 def tracepoint(console: Console, rest: str) -> None:
@@ -72,48 +66,27 @@ def tracepoint(console: Console, rest: str) -> None:
     made = console.session.break_at(
         found["where"], (found["condition"] or "").strip(), message=found["text"]
     )
-    console.out(described(made))
-    console.answer.data["number"] = made.number
+    _made(console, made)
 
 
 def _watch(console: Console, rest: str, reads: bool) -> None:
     place, condition = split_condition(rest)
     if not place:
         raise UsageError("U036", "which place?", hint="watch x[3] if x[3] > 10")
-    made = console.session.watch(place, condition, reads=reads)
-    console.out(described(made))
-    console.answer.data["number"] = made.number
+    _made(console, console.session.watch(place, condition, reads=reads))
 
 
-@command(
-    "watch",
-    usage="watch PLACE [if EXPR]",
-    help="stop when it has changed",
-    group=GROUP,
-    takes="place",
-)
+@command("watch PLACE [if EXPR]", "stop when it has changed", takes="place")
 def watch(console: Console, rest: str) -> None:
     _watch(console, rest, False)
 
 
-@command(
-    "rwatch",
-    usage="rwatch PLACE [if EXPR]",
-    help="stop before it is read",
-    group=GROUP,
-    takes="place",
-)
+@command("rwatch PLACE [if EXPR]", "stop before it is read", takes="place")
 def watch_reads(console: Console, rest: str) -> None:
     _watch(console, rest, True)
 
 
-@command(
-    "ignore",
-    usage="ignore NUMBER COUNT",
-    help="pass a stop N times",
-    group=GROUP,
-    takes="number",
-)
+@command("ignore NUMBER COUNT", "pass a stop N times", takes="number")
 def ignore(console: Console, rest: str) -> None:
     parts = rest.split()
     if len(parts) != 2:
@@ -130,9 +103,7 @@ def _numbers(console: Console, rest: str, usage: str) -> list[int]:
     return [count_of(p, usage) for p in rest.split()]
 
 
-@command(
-    "del", "delete", usage="del NUMBER … | all", help="remove stops", group=GROUP, takes="number"
-)
+@command("del NUMBER … | all", "remove stops", "delete", takes="number")
 def delete(console: Console, rest: str) -> None:
     session = console.session
     if rest == "all":
@@ -143,21 +114,13 @@ def delete(console: Console, rest: str) -> None:
         session.delete(number)
 
 
-@command(
-    "enable", usage="enable NUMBER …", help="let stops stop again", group=GROUP, takes="number"
-)
+@command("enable NUMBER …", "let stops stop again", takes="number")
 def enable(console: Console, rest: str) -> None:
     for number in _numbers(console, rest, "enable NUMBER"):
         console.session.enable(number)
 
 
-@command(
-    "disable",
-    usage="disable NUMBER …",
-    help="keep stops, but pass them",
-    group=GROUP,
-    takes="number",
-)
+@command("disable NUMBER …", "keep stops, but pass them", takes="number")
 def disable(console: Console, rest: str) -> None:
     for number in _numbers(console, rest, "disable NUMBER"):
         console.session.enable(number, False)

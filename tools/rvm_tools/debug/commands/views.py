@@ -26,7 +26,7 @@ GROUP = "looking"
 _SLICE = re.compile(r"(?P<place>.+?)\s*\[\s*(?P<lo>\d*)\s*:\s*(?P<hi>\d*)\s*\]$")
 
 
-@command("p", "print", usage="p EXPR", help="show a value", group=GROUP, takes="expression")
+@command("p EXPR", "show a value", "print", takes="expression")
 def show_value(console: Console, rest: str) -> None:
     if not rest:
         raise UsageError("U036", "which expression?", hint="p x[i] * 2")
@@ -45,14 +45,7 @@ def show_value(console: Console, rest: str) -> None:
     views.value(console, rest, t, value)
 
 
-@command(
-    "disp",
-    "display",
-    usage="disp [EXPR]",
-    help="show a value at every stop",
-    group=GROUP,
-    takes="expression",
-)
+@command("disp [EXPR]", "show a value at every stop", "display", takes="expression")
 def display(console: Console, rest: str) -> None:
     session = console.session
     if not rest:
@@ -69,9 +62,7 @@ def display(console: Console, rest: str) -> None:
     show_value(console, rest)
 
 
-@command(
-    "undisp", "undisplay", usage="undisp EXPR | all", help="no longer", group=GROUP, takes="display"
-)
+@command("undisp EXPR | all", "no longer", "undisplay", takes="display")
 def undisplay(console: Console, rest: str) -> None:
     displays = console.session.displays
     if rest == "all":
@@ -82,14 +73,7 @@ def undisplay(console: Console, rest: str) -> None:
         raise UsageError("U036", f"`{rest}` is not displayed")
 
 
-@command(
-    "x",
-    usage="x ARRAY[a:b]",
-    help="elements, a page at a time",
-    group=GROUP,
-    takes="place",
-    repeats=True,
-)
+@command("x ARRAY[a:b]", "elements, a page at a time", takes="place", repeats=True)
 def elements(console: Console, rest: str) -> None:
     session = console.session
     if not rest:
@@ -134,65 +118,46 @@ def _old(console: Console, place: Place) -> object:
     return old[place.reg]
 
 
-@command(
-    "bt",
-    "backtrace",
-    "where",
-    usage="bt [N]",
-    help="the frames, innermost first; N of them",
-    group=GROUP,
-)
+@command("bt [N]", "the frames, innermost first; N of them", "backtrace", "where")
 def backtrace(console: Console, rest: str) -> None:
     views.backtrace(console, count_of(rest, "bt [N]", 0))
 
 
-@command("up", usage="up [N]", help="look at the caller", group=GROUP)
+@command("up [N]", "look at the caller")
 def up(console: Console, rest: str) -> None:
     session = console.session
     session.select(max(0, session.depth - count_of(rest, "up [N]")))
     views.backtrace(console) if len(session.frames) < 8 else console.out(f"frame {session.depth}")
 
 
-@command("down", usage="down [N]", help="look at the function called", group=GROUP)
+@command("down [N]", "look at the function called")
 def down(console: Console, rest: str) -> None:
     session = console.session
     session.select(min(len(session.frames) - 1, session.depth + count_of(rest, "down [N]")))
     views.backtrace(console) if len(session.frames) < 8 else console.out(f"frame {session.depth}")
 
 
-@command("frame", usage="frame N", help="look at frame N (0 is the outermost)", group=GROUP)
+@command("frame N", "look at frame N (0 is the outermost)")
 def frame(console: Console, rest: str) -> None:
     session = console.session
     session.select(count_of(rest, "frame N", session.depth, 0))
     console.out(f"frame {session.depth}")
 
 
-@command("l", "list", usage="l [LINE]", help="the source here", group=GROUP, repeats=True)
+@command("l [LINE]", "the source here", "list", repeats=True)
 def listing(console: Console, rest: str) -> None:
     if views.listing(console, count_of(rest, "l [LINE]") if rest else None):
         console.last = f"l {console.page['l']}"
 
 
-@command(
-    "dis",
-    "disassemble",
-    usage="dis [FUNC]",
-    help="bytecode, and what undoes it beside it",
-    group=GROUP,
-    takes="function",
-)
+@command("dis [FUNC]", "bytecode, and what undoes it beside it", "disassemble", takes="function")
 def disassemble(console: Console, rest: str) -> None:
     if rest and rest not in console.session.program:
         raise UsageError("U031", f"there is no function `{rest}`")
     views.disassembly(console, rest)
 
 
-@command(
-    "inverse",
-    usage="inverse",
-    help="what undoing would do here",
-    group=GROUP,
-)
+@command("inverse", "what undoing would do here")
 def inverse(console: Console, rest: str) -> None:
     session = console.session
     frame = session.frames[-1]
@@ -237,10 +202,8 @@ def _what_undoing_changes(console: Console) -> None:
 
 
 @command(
-    "info",
-    usage="info regs|frames|energy|pairs|b|marks",
-    help="a part of the machine, or the stops set",
-    group=GROUP,
+    "info regs|frames|energy|pairs|b|marks",
+    "a part of the machine, or the stops set",
     takes="regs|frames|energy|pairs|breakpoints|marks",
 )
 def info(console: Console, rest: str) -> None:
@@ -305,13 +268,7 @@ def _truth(console: Console, cond: object) -> str:
     return "true" if found else "false"
 
 
-@command(
-    "energy",
-    usage="energy [MODEL]",
-    help="counters here; joules by cmos, adiabatic, …",
-    group=GROUP,
-    takes="energy",
-)
+@command("energy [MODEL]", "counters here; joules by cmos, adiabatic, …", takes="energy")
 def energy(console: Console, rest: str) -> None:
     if rest:
         console.model = model(rest)
@@ -327,14 +284,7 @@ def energy(console: Console, rest: str) -> None:
     console.answer.data["energy"] = found
 
 
-@command(
-    "prof",
-    "profile",
-    usage="prof A B",
-    help="what ran between two times, by line",
-    group=GROUP,
-    takes="time",
-)
+@command("prof A B", "what ran between two times, by line", "profile", takes="time")
 def prof(console: Console, rest: str) -> None:
     parts = rest.split()
     if len(parts) != 2:
@@ -344,9 +294,7 @@ def prof(console: Console, rest: str) -> None:
         console.out(line)
 
 
-@command(
-    "help", "h", "?", usage="help [COMMAND]", help="these commands", group="other", takes="command"
-)
+@command("help [COMMAND]", "these commands", "h", "?", group="other", takes="command")
 def help_(console: Console, rest: str) -> None:
     if rest:
         from rvm_tools.debug.console import find

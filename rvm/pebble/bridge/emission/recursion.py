@@ -1,42 +1,91 @@
-"""The optimal reversible schedule as one recursive function, with its splits as constants.
+"""Reversible schedules of equal steps as one recursive function: the optimal one, and Bennett's.
 
-A schedule of n steps with s states is [make m; from there, n - m steps with s - 1; unmake m], so
-that what differs from call to call is n, and a slice of s slots of an array of states, the *pool*.
+A schedule of n steps is [make m; from there, n - m steps; unmake m], so that what differs from call
+to call is n, and a slice of s slots of an array of states, the *pool*.
 
-    persist(pool, x, ..., table, n)     the state n steps after x, into the last slot of the pool
-    mirrored(pool, x, ..., table, n)    into the first one
+    persist(pool, x, ..., n)     the state n steps after x, into the last slot of the pool
+    mirrored(pool, x, ..., n)    into the first one
 
 The result goes to one end of the slice, the state m to the other, which is where the calls that
 make m and unmake it have theirs.  So each slot that is free is used, and s states are enough.
 
-    erase(pool, y, x, ..., table, n)    adds the state n steps after x to y, whatever that holds
+    ending(pool, y, x, ..., n)   adds the state n steps after x to y
 
-makes m, goes on, and unmakes m.  Where there is no closed form for m it is found in a table.
+makes m, goes on, and unmakes m: to whatever y holds, by a copy of the state; Bennett's makes it in
+y, which is zero then.  A *rule* tells m: the best one is found in a table where there is
+no closed form for it, and Bennett's is the length of a piece.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from rvm.expr import Expr, Index, Place
 from rvm.expr import Span as Slice
+from rvm.faults import UsageError
 from rvm.isa import apply, place
 from rvm.pebble.bridge.emission.body import BOTH, TABLE, integer, minus, plus
 from rvm.pebble.bridge.emission.code import POOL, State, StepWriter, copied
 from rvm.pebble.bridge.emission.step import Step
 from rvm.pebble.bridge.emission.tables import WORD_BITS, entry, fill_functions
+from rvm.pebble.chains import bennett
 from rvm.pebble.chains.knill import Line, line
 from rvm.program import Function, Span
 from rvm.transform.duals import unique
 
 LONGEST = 1 << 24
 """The most steps of an `iterate` that is not Bennett's."""
+CHAIN = 1 << 40
+"""The most steps of one that is: as many as a chain has."""
 MOST = 128
 """The most states that are used if only the run knows the length."""
 SAMPLES = 24
 """For such lengths, the splits that are given for a number of states; others lie between."""
+
+
+class Rule(Protocol):
+    """Where a stretch is cut."""
+
+    def sign(self, w: Stretch) -> tuple[Place, ...]:
+        """Parameters for what the rule goes by."""
+
+    def passed(self, w: Stretch, piece: Expr) -> tuple[Expr, ...]:
+        """The arguments for these of a stretch that goes on after m = `piece`, or 0."""
+
+    def choose(self, w: Stretch, row: Callable[[], None], cut: Callable[[], None]) -> None:
+        """A row if there is no need to cut; else a cut, with its place in m."""
+
+
+class Pieces:
+    """Bennett's rule: at most `radix` pieces of equal length, which what follows one goes by."""
+
+    def __init__(self, radix: int) -> None:
+        self.radix = radix
+
+    def sign(self, w: Stretch) -> tuple[Place, ...]:
+        return tuple(w.add_integers("piece"))
+
+    def passed(self, w: Stretch, piece: Expr) -> tuple[Expr, ...]:
+        return (piece,)
+
+    def choose(self, w: Stretch, row: Callable[[], None], cut: Callable[[], None]) -> None:
+        (piece,) = w.known
+        new = apply("//", plus(w.n, self.radix - 1), integer(self.radix))
+        goes_on = apply("and", apply(">", piece, integer(0)), apply(">", w.n, piece))
+        size = apply("select", goes_on, piece, new)
+        w.holding({w.m: size}, lambda: w.branch(apply("==", w.m, integer(1)), row, cut))
+
+    def slots(self, steps: Expr) -> Expr:
+        """States that are enough for as many steps: j (radix - 1) + 1 for radix^j."""
+        most: Expr = integer(1)
+        power = 1
+        while power < CHAIN:
+            longer = apply("i64", apply(">", steps, integer(power)))
+            most = plus(most, apply("*", longer, integer(self.radix - 1)))
+            power *= self.radix
+        return apply("min", steps, most)
 
 
 class Split(NamedTuple):
@@ -48,14 +97,14 @@ class Split(NamedTuple):
 
 
 class Splits:
-    """A table of splits: for each s where those for it begin, then n and m of each.
+    """The rule of the optimum.  Its table: for each s where its splits begin, then n and m of each.
 
     n and m share an integer if they fit; else all m come after all n.
     """
 
-    def __init__(self, splits: Sequence[Split], visits: bool, base: int = 0) -> None:
-        self.visits, self.base = visits, base
-        """Whether these are splits of visits, and where in the whole table they begin."""
+    def __init__(self, splits: Sequence[Split], visits: bool, base: int, tabled: bool) -> None:
+        self.visits, self.base, self.tabled = visits, base, tabled
+        """Whether these are splits of visits; where they begin in the table, if there is one."""
         self.values: list[int] = []
         if not splits:
             return
@@ -99,16 +148,50 @@ class Splits:
         """The number of the last row."""
         return self.base + len(self.values) - 1 - self.apart
 
+    def sign(self, w: Stretch) -> tuple[Place, ...]:
+        return (w.add_table(),) if self.tabled else ()
 
-class _Stretch(StepWriter):
+    def passed(self, w: Stretch, piece: Expr) -> tuple[Expr, ...]:
+        return w.known
+
+    def choose(self, w: Stretch, row: Callable[[], None], cut: Callable[[], None]) -> None:
+        def with_split() -> None:
+            w.put("alloc", w.m)
+            self._add(w, "add")
+            cut()
+            self._add(w, "sub")
+            w.put("free", w.m)
+
+        w.branch(apply("<=", w.n, w.s), row, with_split)
+
+    def _add(self, w: Stretch, op: str) -> None:
+        """Add the best split to m, or take it away: with many states there are closed forms."""
+        n, s = w.n, w.s
+        less = minus(s, 0 if self.visits else 1)
+        most = plus(s, apply("//", apply("*", less, minus(less, 1)), integer(2)))
+        least = apply("min", less, plus(minus(n, s), 1))
+
+        def in_closed_form() -> None:
+            w.put(op, w.m, least)
+
+        def searched() -> None:
+            (table,) = w.known
+            found = {w.at: self.found(table, n, s)}
+            w.holding(found, lambda: w.put(op, w.m, self.split(table, w.at, n)))
+
+        if self.values:
+            w.branch(apply("<=", n, most), in_closed_form, searched)
+        else:
+            in_closed_form()
+
+
+class Stretch(StepWriter):
     """The function of n steps from x, in a pool that is lent; `s` is the size of that."""
 
-    def __init__(
-        self, step: Step, names: Names, splits: Splits, tabled: bool, with_y: bool = False
-    ) -> None:
+    def __init__(self, step: Step, names: Names, rule: Rule, with_y: bool = False) -> None:
         super().__init__(step, with_y=with_y, slots=1)
-        self.names, self.splits = names, splits
-        self.table: tuple[Place, ...] = (self.add_table(),) if tabled else ()
+        self.names, self.rule = names, rule
+        self.known = rule.sign(self)
         (self.n,) = self.add_integers("n")
         self.k, self.m, self.at = (self.local(name) for name in ("k", "m", "at"))
         self.s = apply("dim", self.whole(self.pool.regs[0]), integer(0))
@@ -131,43 +214,18 @@ class _Stretch(StepWriter):
         if op == "call":
             self.over(k, two, plus(last, 1), 1, step)
 
-    def play(
-        self, op: str, symbol: str, slots: tuple[Expr, Expr], x: State, n: Expr, done: Expr | int
-    ) -> None:
-        """A call of a function like this, with a slice of the pool."""
-        y = self.y if symbol == self.names.erase else None
-        own = self.arguments(y, x, self.numbered(done), None)
-        self.put(op, *self.slots_between(*slots), *own, *self.table, n, symbol=symbol)
+    def left(self, op: str, symbol: str, slots: tuple[Expr, Expr]) -> None:
+        """The steps up to m, with a slice of the pool."""
+        known = self.rule.passed(self, integer(0))
+        own = self.arguments(None, self.x, self.number, None)
+        self.put(op, *self.slots_between(*slots), *own, *known, self.m, symbol=symbol)
 
-    def with_split(self, body: Callable[[], None]) -> None:
-        """The body with the best split in m."""
-        self.put("alloc", self.m)
-        self._split("add")
-        body()
-        self._split("sub")
-        self.put("free", self.m)
-
-    def _split(self, op: str) -> None:
-        """Add the best split to m, or take it away: with many states there are closed forms."""
-        n, s, splits = self.n, self.s, self.splits
-        less = minus(s, 0 if splits.visits else 1)
-        most = plus(s, apply("//", apply("*", less, minus(less, 1)), integer(2)))
-        least = apply("min", less, plus(minus(n, s), 1))
-
-        def in_closed_form() -> None:
-            self.put(op, self.m, least)
-
-        def searched() -> None:
-            found = {self.at: splits.found(self.table[0], n, s)}
-            self.holding(found, lambda: self._add_found(op))
-
-        if splits.values:
-            self.branch(apply("<=", n, most), in_closed_form, searched)
-        else:
-            in_closed_form()
-
-    def _add_found(self, op: str) -> None:
-        self.put(op, self.m, self.splits.split(self.table[0], self.at, self.n))
+    def right(self, symbol: str, slots: tuple[Expr, Expr], middle: Expr) -> None:
+        """The steps from m on, whose state is in the slot `middle`."""
+        known = self.rule.passed(self, self.m)
+        own = self.arguments(self.y, self.pool.at(middle), self.numbered(self.m), None)
+        rest = minus(self.n, self.m)
+        self.put("call", *self.slots_between(*slots), *own, *known, rest, symbol=symbol)
 
 
 class Names(NamedTuple):
@@ -175,11 +233,11 @@ class Names(NamedTuple):
 
     persist: str
     mirrored: str
-    erase: str
+    ending: str
     fill: str
 
 
-def _persist(w: _Stretch, mirrored: bool) -> StepWriter:
+def _persist(w: Stretch, mirrored: bool) -> StepWriter:
     """The result goes to the last slot, the state at the split to the first; or the opposite."""
     zero, one, less = integer(0), integer(1), minus(w.s, 1)
     all_slots, lower, upper = (zero, w.s), (zero, less), (one, w.s)
@@ -195,32 +253,43 @@ def _persist(w: _Stretch, mirrored: bool) -> StepWriter:
     def cut() -> None:
         own, other = (w.names.mirrored, w.names.persist)[:: 1 if mirrored else -1]
         middle, rest, left = (less, lower, upper) if mirrored else (zero, upper, lower)
-        w.play("call", other, all_slots, w.x, w.m, 0)
-        w.play("call", own, rest, w.pool.at(middle), minus(w.n, w.m), w.m)
-        w.play("uncall", other, left, w.x, w.m, 0)
+        w.left("call", other, all_slots)
+        w.right(own, rest, middle)
+        w.left("uncall", other, left)
 
-    w.branch(apply("<=", w.n, w.s), row, lambda: w.with_split(cut))
+    w.rule.choose(w, row, cut)
     return w
 
 
-def _erase(w: _Stretch) -> StepWriter:
-    """The state at the split is in the first slot; the last state is added to y."""
-    zero, one = integer(0), integer(1)
+def _ending(w: Stretch, erase: bool) -> StepWriter:
+    """The state at the split is in the first slot; the last state is added to y, or made there."""
+    zero, one, less = integer(0), integer(1), minus(w.n, 1)
 
     def slot(k: Expr) -> Expr:
         return minus(k, 1)
 
     def row() -> None:
-        w.row("call", slot, w.n)
-        copied(w, w.y, w.pool.at(slot(w.n)))
-        w.row("uncall", slot, w.n)
+        if erase:
+            w.row("call", slot, w.n)
+            copied(w, w.y, w.pool.at(slot(w.n)))
+            w.row("uncall", slot, w.n)
+        else:
+            w.branch(apply("==", w.n, one), lambda: last(w.x), onto_last)
+
+    def last(x: State) -> None:
+        w.put("call", *w.arguments(w.y, x, w.numbered(less), None), symbol=w.step.function.name)
+
+    def onto_last() -> None:
+        w.row("call", slot, less)
+        last(w.pool.at(slot(less)))
+        w.row("uncall", slot, less)
 
     def cut() -> None:
-        w.play("call", w.names.mirrored, (zero, w.s), w.x, w.m, 0)
-        w.play("call", w.names.erase, (one, w.s), w.pool.at(zero), minus(w.n, w.m), w.m)
-        w.play("uncall", w.names.mirrored, (zero, w.s), w.x, w.m, 0)
+        w.left("call", w.names.mirrored, (zero, w.s))
+        w.right(w.names.ending, (one, w.s), zero)
+        w.left("uncall", w.names.mirrored, (zero, w.s))
 
-    w.branch(apply("<=", w.n, w.s), row, lambda: w.with_split(cut))
+    w.rule.choose(w, row, cut)
     return w
 
 
@@ -273,63 +342,79 @@ def sampled_splits(most: int, s: int, visits: bool) -> list[Split]:
 # ---------------------------------------------------------------- the whole
 
 
-def knill_functions(
+def recursion(
     step: Step,
     n: int | None,
-    s: int,
+    form: tuple[str, int],
     goal: str,
     name: str,
     span: Span | None,
     taken: Collection[str] = (),
 ) -> list[Function]:
-    """The functions of n steps with s states, of the goal persist or erase, the outermost first.
+    """The functions of a schedule that is one recursion, see `Schedule.form`, the outermost first.
 
-    That one has the step's parameters, and one for the number of steps if n is None.
+    The goal is persist or erase.  The outermost has the step's parameters, and one for the number
+    of steps if n is None.  UsageError P001: no radix.
     """
-    visits = goal == "erase"
-    s = max(1, min(s, MOST if n is None else n))
+    visits, (kind, s) = goal == "erase", form
+    ends = visits or kind == "bennett"
     used = {*taken, name}
     names = Names(*(unique(f"{name}.{part}", used) for part in Names._fields))
-    if n is None:
-        most = min(LONGEST, 2**s - 1 if visits else 2 ** (s - 1))
-        found = sampled_splits(most, s, False), sampled_splits(most, s, True) if visits else []
+    values: list[int] = []
+    if kind == "bennett":
+        if s < 2:
+            raise UsageError("P001", "a radix is 2 or more", values={"radix": s})
+        pieces, most, first = Pieces(s), CHAIN, (integer(0),)
+        rules: tuple[Rule, Rule] = pieces, pieces
+        fixed = None if n is None else bennett.price(n, s, goal)[1] - (not visits)
     else:
-        most, found = n, splits_of(line(n), n, s, visits)
-    persist = Splits(found[0], False)
-    visit = Splits(found[1], True, len(persist.values))
-    values = [*persist.values, *visit.values]
+        fixed, first = max(1, min(s, MOST if n is None else n)), ()
+        rules, values, most = _splits(n, fixed, visits)
 
     def whole(w: StepWriter, count: Expr) -> None:
-        w.pool = w.fresh_state(POOL, s)
+        slots = minus(pieces.slots(count), int(not visits)) if fixed is None else integer(fixed)
+        w.pool = w.fresh_state(POOL, slots)
         pool = w.places(w.pool)
         w.each("alloc", w.pool)
-        own = w.arguments(w.y if visits else None, w.x, w.number, None)
+        own = w.arguments(w.y if ends else None, w.x, w.number, None)
 
         def play(*table: Place) -> None:
-            root = names.erase if visits else names.persist
-            w.put("call", *pool, *own, *table, count, symbol=root)
+            root = names.ending if ends else names.persist
+            w.put("call", *pool, *own, *table, *first, count, symbol=root)
 
         if values:
             w.filled(len(values), names.fill, play)
         else:
             play()
-        if not visits:
+        if not ends:
             assert w.y is not None
-            w.each("swap", w.y, w.pool.at(integer(s - 1)))
+            w.each("swap", w.y, w.pool.at(minus(slots, 1)))
         for leaf in reversed(pool):
             w.put("free", leaf)
 
-    made = [counted(step, n, most, whole).function(name, span)]
+    made = [_counted(step, n, most, whole).function(name, span)]
     for own, mirrored in ((names.persist, False), (names.mirrored, True)):
-        w = _Stretch(step, names, persist, bool(values))
-        made.append(_persist(w, mirrored).function(own, span))
-    if visits:
-        w = _Stretch(step, names, visit, bool(values), with_y=True)
-        made.append(_erase(w).function(names.erase, span))
+        made.append(_persist(Stretch(step, names, rules[0]), mirrored).function(own, span))
+    if ends:
+        w = Stretch(step, names, rules[1], with_y=True)
+        made.append(_ending(w, visits).function(names.ending, span))
     return [*made, *(fill_functions(names.fill, values, span, used) if values else [])]
 
 
-def counted(
+def _splits(n: int | None, s: int, visits: bool) -> tuple[tuple[Splits, Splits], list[int], int]:
+    """The rules of the optimum, to persist and to visit; their table; the most steps they take."""
+    if n is None:
+        most = min(LONGEST, 2**s - 1 if visits else 2 ** (s - 1))
+        found = sampled_splits(most, s, False), sampled_splits(most, s, True) if visits else []
+    else:
+        most, found = n, splits_of(line(n), n, s, visits)
+    tabled = any(found)
+    persist = Splits(found[0], False, 0, tabled)
+    visit = Splits(found[1], True, len(persist.values), tabled)
+    return (persist, visit), [*persist.values, *visit.values], most
+
+
+def _counted(
     step: Step, n: int | None, most: int, whole: Callable[[StepWriter, Expr], None]
 ) -> StepWriter:
     """The outermost function, of n steps, or of so many as a parameter says, up to `most`.
