@@ -39,6 +39,15 @@ def _told(found: Sequence[Probe | RvmError]) -> list[dict[str, Any]]:
     ]
 
 
+def _placed(adapter: Adapter, probes: Sequence[Probe | RvmError]) -> Body:
+    """The same with where each stop has come to be."""
+    out = _told(probes)
+    for body, probe in zip(out, probes, strict=True):
+        if isinstance(probe, Breakpoint):
+            body |= place_of_probe(adapter, probe)
+    return {"breakpoints": out}
+
+
 @answers("setBreakpoints")
 def set_breakpoints(adapter: Adapter, args: Arguments) -> Body:
     """The breakpoints and log points of a source."""
@@ -54,24 +63,14 @@ def set_breakpoints(adapter: Adapter, args: Arguments) -> Body:
     wishes = [
         _wish(b, debuggee.sources.where(found, b.integer("line") + 1 - first)) for b in entries
     ]
-    probes = debuggee.breaks.replace(("source", found), wishes)
-    out = _told(probes)
-    for body, probe in zip(out, probes, strict=True):
-        if isinstance(probe, Breakpoint):
-            body |= place_of_probe(adapter, probe)
-    return {"breakpoints": out}
+    return _placed(adapter, debuggee.breaks.replace(("source", found), wishes))
 
 
 @answers("setFunctionBreakpoints")
 def set_function_breakpoints(adapter: Adapter, args: Arguments) -> Body:
     """Breakpoints at functions, and at labels."""
     wishes = [_wish(b, b.text("name").strip()) for b in args.items("breakpoints")]
-    probes = adapter.launched.breaks.replace("function", wishes)
-    out = _told(probes)
-    for body, probe in zip(out, probes, strict=True):
-        if isinstance(probe, Breakpoint):
-            body |= place_of_probe(adapter, probe)
-    return {"breakpoints": out}
+    return _placed(adapter, adapter.launched.breaks.replace("function", wishes))
 
 
 @answers("setInstructionBreakpoints")

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from os import PathLike
 from typing import NamedTuple
 
@@ -169,29 +170,11 @@ def _gate(found: re.Match[str], place: Place) -> Gate:
 
 def _no_cycle(gates: dict[str, Gate]) -> None:
     """Refuse gates that depend on themselves, at the line of one that does."""
-    users: dict[str, list[str]] = {name: [] for name in gates}
-    waiting = {}
-    for name, gate in gates.items():
-        reads = {u for u in gate.reads if u in gates}
-        waiting[name] = len(reads)
-        for u in reads:
-            users[u].append(name)
-    ready = [name for name, count in waiting.items() if not count]
-    while ready:
-        name = ready.pop()
-        del waiting[name]
-        for user in users[name]:
-            waiting[user] -= 1
-            if not waiting[user]:
-                ready.append(user)
-    if not waiting:
-        return
-    # What is left waits for others that are left: going back along them ends in a cycle.
-    path: list[str] = []
-    name = next(iter(waiting))
-    while name not in path:
-        path.append(name)
-        name = next(u for u in gates[name].reads if u in waiting)
-    cycle = path[path.index(name) :]
-    shown = " <- ".join([*cycle[:6], *(["..."] if len(cycle) > 6 else []), cycle[0]])
-    raise gates[name].place.wrong(f"`{name}` is computed from itself: {shown}", name)
+    reads = {name: [u for u in gate.reads if u in gates] for name, gate in gates.items()}
+    try:
+        TopologicalSorter(reads).prepare()
+    except CycleError as error:
+        name, *others = error.args[1][:0:-1]
+        shown = " <- ".join([name, *others[:5], *(["..."] if len(others) > 5 else []), name])
+        message = f"`{name}` is computed from itself: {shown}"
+        raise gates[name].place.wrong(message, name) from None

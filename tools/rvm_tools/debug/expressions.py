@@ -26,7 +26,7 @@ from rvm.faults import UsageError
 from rvm.isa import TypeFault, typed
 from rvm.isa.typing import literal
 from rvm.program import Function, Layout, Program, Record, Register
-from rvm.types import BOOL, I64, Array, RegisterType, Scalar, Stack, elem_of, rank_of, with_rank
+from rvm.types import BOOL, I64, RegisterType, Scalar, Stack, elem_of, rank_of, with_rank
 from rvm_tools.show import leaves, seen
 
 _Regs = Sequence[Any]
@@ -235,9 +235,3 @@ def _now(node: Expr, function: Function, regs: _Regs) -> Const:
     found = literal(int(value_of(node, function, regs)), I64)
     assert isinstance(found, Const)
     return found
-
-
-def _is_scalar_register(place: Place, function: Function) -> bool:
-    """Whether a place is a scalar register, or a part of one."""
-    t = function.registers[place.reg].type
-    return not isinstance(t, (Array, Stack))

@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import Any
 
 from rvm.faults import RvmError, UsageError
+from rvm.host.bar import LateBar
 from rvm.pebble import Dag, DagPlan, dag_of, parse_bench, plan_dag
 from rvm.pebble.graphs.bounds import least_budget
 from rvm.pebble.graphs.exact import EASY
@@ -19,7 +20,6 @@ from rvm.pebble.graphs.search import Progress
 from rvm_tools.pebble.report import Rival
 from rvm_tools.pebble.request import SEARCH, PebbleRequest
 from rvm_tools.programs import load_program, pick_function, read_text
-from rvm_tools.progress import LateBar
 
 _POINTS = 8
 """About how many budgets a curve has, each of which takes a search."""

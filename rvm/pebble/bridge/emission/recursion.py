@@ -361,6 +361,7 @@ def recursion(
     used = {*taken, name}
     names = Names(*(unique(f"{name}.{part}", used) for part in Names._fields))
     values: list[int] = []
+    first: tuple[Expr, ...] = ()
     if kind == "bennett":
         if s < 2:
             raise UsageError("P001", "a radix is 2 or more", values={"radix": s})
@@ -368,7 +369,7 @@ def recursion(
         rules: tuple[Rule, Rule] = pieces, pieces
         fixed = None if n is None else bennett.price(n, s, goal)[1] - (not visits)
     else:
-        fixed, first = max(1, min(s, MOST if n is None else n)), ()
+        fixed = max(1, min(s, MOST if n is None else n))
         rules, values, most = _splits(n, fixed, visits)
 
     def whole(w: StepWriter, count: Expr) -> None:

@@ -228,9 +228,9 @@ class Table:
                 board[come] = taken(gone)
                 events.append(Event(item, None, changed=board[come]))
                 continue
-            source = None if reads is None else at(reads)
-            fresh = None if come is None else made(come)
-            events.append(Event(item, source, fresh, taken=None if gone is None else taken(gone)))
+            read = None if reads is None else at(reads)
+            new = None if come is None else made(come)
+            events.append(Event(item, read, new, taken=None if gone is None else taken(gone)))
         base = min(found)
         others = {v for v in {**found, **board} if v != base}
         node = min(others, default=None)

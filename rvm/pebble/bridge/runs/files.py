@@ -5,18 +5,32 @@ The folder is made when the first state is saved, and is gone when the run has e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from rvm.host.signals import Listening, deferred
 
 PREFIX = "rvm-pebble-"
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _unbroken(function: Callable[P, T]) -> Callable[P, T]:
+    """A function that signals wait for."""
+    deferred(function)
+
+    def call(*args: P.args, **named: P.kwargs) -> T:
+        with Listening():
+            return function(*args, **named)
+
+    return call
 
 
 class Files:
@@ -28,20 +42,7 @@ class Files:
     def __init__(self, folder: str | PathLike[str] | None = None) -> None:
         self.parent = None if folder is None else Path(folder)
         self._own: TemporaryDirectory[str] | None = None
-        self.written = 0
-        """Bytes written so far."""
         self._kinds: dict[int, tuple[type, ...]] = {}
-
-    def __enter__(self) -> Files:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Remove the run's folder with all that is in it."""
@@ -50,24 +51,9 @@ class Files:
             self._own = None
         self._kinds.clear()
 
-    @property
-    def folder(self) -> Path | None:
-        """The run's own folder, if there is one by now."""
-        return None if self._own is None else Path(self._own.name)
-
-    def __contains__(self, node: int) -> bool:
-        return node in self._kinds
-
-    def __len__(self) -> int:
-        return len(self._kinds)
-
+    @_unbroken
     def save(self, node: int, leaves: Sequence[Any]) -> None:
         """Write the leaves of a state."""
-        with Listening():
-            self._save(node, leaves)
-
-    @deferred
-    def _save(self, node: int, leaves: Sequence[Any]) -> None:
         if self._own is None:
             if self.parent is not None:
                 self.parent.mkdir(parents=True, exist_ok=True)
@@ -77,17 +63,11 @@ class Files:
             )
         self._kinds[node] = tuple(type(leaf) for leaf in leaves)
         for k, leaf in enumerate(leaves):
-            array = _stored(leaf)
-            np.save(self._path(node, k), array, allow_pickle=False)
-            self.written += array.nbytes
+            np.save(self._path(node, k), _stored(leaf), allow_pickle=False)
 
+    @_unbroken
     def load(self, node: int, into: Sequence[Any] | None = None) -> list[Any]:
         """Read the leaves of a state; arrays go to those of `into`, if it is given."""
-        with Listening():
-            return self._load(node, into)
-
-    @deferred
-    def _load(self, node: int, into: Sequence[Any] | None) -> list[Any]:
         out: list[Any] = []
         for k, kind in enumerate(self._kinds[node]):
             path = self._path(node, k)
@@ -99,13 +79,9 @@ class Files:
                 out.append(_restored(np.load(path, allow_pickle=False), kind))
         return out
 
+    @_unbroken
     def drop(self, node: int) -> None:
         """Remove the files of a state."""
-        with Listening():
-            self._drop(node)
-
-    @deferred
-    def _drop(self, node: int) -> None:
         for k in range(len(self._kinds[node])):
             self._path(node, k).unlink()
         del self._kinds[node]

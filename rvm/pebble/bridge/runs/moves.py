@@ -170,12 +170,21 @@ class NewStates(PythonMoves):
         self.forth = steps.bound(steps.step)
         self.back = steps.bound(steps.inverse or steps.step)
 
-    def made(self, x: Any, k: int) -> Any:
+    def overwrite(self, x: Any, i: int, j: int) -> Any:
+        forth, hold, k = self.forth, self.hold, i
         try:
-            return self.hold(self.forth(x, k - 1), AFTER)
+            while k < j:
+                x = hold(forth(x, k), AFTER)
+                k += 1
         except Exception as error:
-            told(error, f"step {k}")
+            told(error, f"step {k + 1}")
             raise
+        return x
+
+    advance = overwrite
+
+    def made(self, x: Any, k: int) -> Any:
+        return self.overwrite(x, k - 1, k)
 
     def unmade(self, y: Any, k: int) -> Any:
         return self.hold(self.back(y, k - 1), AFTER)

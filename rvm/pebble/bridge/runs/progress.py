@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
-PATIENCE = 0.7
-"""Seconds before a bar appears."""
+from rvm.host.bar import LateBar
+
 PAUSE = 0.1
 """Seconds between two looks at it."""
 
@@ -42,44 +42,6 @@ class Counter:
         return call
 
 
-class ProgressBar:
-    """A bar that appears when a run turns out to be long."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-        self._began = perf_counter()
-        self._progress: Any = None
-
-    def __call__(self, done: int, total: int | None) -> None:
-        now = perf_counter()
-        if self._progress is None:
-            if now - self._began < PATIENCE:
-                return
-            self._begin(total)
-        speed = done / max(now - self._began, 1e-9)
-        self._progress.update(self._task, completed=done, speed=f"{done:,} steps, {speed:,.0f}/s")
-
-    def _begin(self, total: int | None) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
-            TextColumn("{task.fields[speed]}"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._task = self._progress.add_task(self.what, total=total, speed="")
-        self._progress.start()
-
-    def close(self) -> None:
-        """Take the bar off the screen."""
-        if self._progress is not None:
-            self._progress.stop()
-
-
 @contextmanager
 def watched(progress: Watch, total: int | None, what: str) -> Iterator[Counter | None]:
     """Within it, a counter for steps that shows how far a run is; None if no progress is shown."""
@@ -90,9 +52,13 @@ def watched(progress: Watch, total: int | None, what: str) -> Iterator[Counter |
         yield counter
         progress(counter.done, total)
     elif progress:
-        bar = ProgressBar(what)
+        bar = LateBar(what, total)
+
+        def show(done: int, total: int | None) -> None:
+            bar.show(done, f"{done:,} steps, {done / max(bar.passed, 1e-9):,.0f}/s")
+
         try:
-            yield Counter(total, bar)
+            yield Counter(total, show)
         finally:
             bar.close()
     else:

@@ -162,7 +162,7 @@ class Run:
 
     @deferred
     def _begin(self) -> None:
-        self._stack.enter_context(self.files)
+        self._stack.callback(self.files.close)
         total = None
         if self.plan is not None and self.plan.rules.weights.costs is None:
             total = int(self.plan.cost.moves)
