@@ -20,12 +20,12 @@ _UNCOMPUTED = (
 )
 _SIGHTS = (
     "sine and cosine, whose bits are stated, take more operations than the C library's. In the "
-    "gradient every adjoint begins with an addition to zero, since 0 + x is not x where x is -0, "
-    "and more numbers are alive at once than there are registers."
+    "gradient adjoints that come into results begin with an addition to zero, since 0 + x is not x "
+    "where x is -0, and more numbers are alive at once than there are registers."
 )
 _PAIRS = (
-    "every adjoint begins with an addition to zero, since 0 + x is not x where x is -0; divisions "
-    "and roots are as many as by hand."
+    "adjoints that come into results begin with an addition to zero, since 0 + x is not x where x "
+    "is -0; divisions and roots are as many as by hand."
 )
 NOTES: dict[str, str] = {
     "loop forward": (
@@ -36,8 +36,8 @@ NOTES: dict[str, str] = {
         "both are chains of a root and a division; the order of the machine code differs."
     ),
     "leapfrog gradient": (
-        "every adjoint begins with an addition to zero, since 0 + x is not x where x is -0; "
-        "divisions and roots are as many as by hand."
+        "adjoints that come into results begin with an addition to zero, since 0 + x is not x "
+        "where x is -0; divisions and roots are as many as by hand."
     ),
     "bodies forward": "the ancillas of a pair are checked for NaN where they are freed.",
     "bodies gradient": _PAIRS,
