@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from rvm_bench import libraries
-from rvm_bench.ccode import Packed, c, cell
-from rvm_bench.contest import FORWARD, GRADIENT, Peer, Values, Workload
+from rvm_bench.ccode import Packed, c_peers, cell
+from rvm_bench.contest import Values, Workload
 
 # ---------------------------------------------------------------- one call
 
@@ -108,11 +108,6 @@ def _series_c(v: dict[str, Any]) -> Packed:
     return (y, v["x"]), lambda: {"y": y[0]}
 
 
-def _series_c_back(v: dict[str, Any]) -> Packed:
-    bar = cell()
-    return (cell(v["y"]), v["x"], bar), lambda: {"x": bar[0]}
-
-
 def _of_y(_: Values) -> Values:
     return {"y": 1.0}
 
@@ -125,8 +120,7 @@ EXP = Workload(
     lambda n: {"y": 0.0, "x": 1.6},
     ("y",),
     (
-        Peer("C", FORWARD, c("exp", "forward", _series_c), "cc"),
-        Peer("C", GRADIENT, c("exp", "gradient", _series_c_back), "cc"),
+        *c_peers("exp", _series_c, ("x",)),
         libraries.python(_series),
         libraries.numba(_series_numba, ("y",)),
         *libraries.jax(_series_jax, _of_y, ("x",), hessian="y"),

@@ -13,7 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from rvm_bench.contest import WORK, Fresh, Go, Make, Read, Values, compiler, copied
+from rvm_bench.contest import (
+    FORWARD,
+    GRADIENT,
+    WORK,
+    Fresh,
+    Go,
+    Make,
+    Peer,
+    Read,
+    Values,
+    compiler,
+    copied,
+)
 
 FLAGS = ("-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno")
 """No fast-math and no fused multiply-add: the arithmetic of the machine."""
@@ -21,6 +33,7 @@ FUSED = "-ffp-contract=fast"
 """What else a contestant is given that may fuse them."""
 Packed = tuple[Sequence[Any], Callable[[], Values]]
 """A C function's arguments, and what reads the results from them after the call."""
+Pack = Callable[[dict[str, Any]], Packed]
 
 
 @cache
@@ -39,7 +52,7 @@ def _folder() -> Path:
     return Path(folder.name)
 
 
-def c(source: str, function: str, pack: Callable[[dict[str, Any]], Packed], *flags: str) -> Make:
+def c(source: str, function: str, pack: Pack, *flags: str) -> Make:
     """A contestant that calls a C function; `pack` gets inputs that it may change."""
 
     def make(values: Values) -> Fresh:
@@ -54,6 +67,33 @@ def c(source: str, function: str, pack: Callable[[dict[str, Any]], Packed], *fla
         return fresh
 
     return make
+
+
+def c_peers(
+    source: str,
+    pack: Pack,
+    wrt: tuple[str, ...] = (),
+    seeds: Callable[[Values], Values] | None = None,
+    back: Pack | None = None,
+) -> tuple[Peer, ...]:
+    """C forwards, and as a gradient: after the same arguments, `seeds` and then bars of zeros.
+
+    The seed of an input that changes is its bar.  `back` packs what is laid out otherwise.
+    """
+
+    def packed(v: dict[str, Any]) -> Packed:
+        bars: dict[str, Any] = {} if seeds is None else dict(seeds(v))
+        for k in wrt:
+            bars.setdefault(k, np.zeros_like(v[k]) if np.ndim(v[k]) else cell())
+        found = {k: bars[k] for k in wrt}
+        return (*pack(v)[0], *bars.values()), lambda: {
+            k: bar if np.ndim(v[k]) else bar[0] for k, bar in found.items()
+        }
+
+    peers = [Peer("C", FORWARD, c(source, "forward", pack), "cc")]
+    if wrt or back is not None:
+        peers.append(Peer("C", GRADIENT, c(source, "gradient", back or packed), "cc"))
+    return tuple(peers)
 
 
 def _argument(value: Any) -> Any:

@@ -7,14 +7,8 @@ from typing import Any
 import numpy as np
 
 from rvm_bench import libraries
-from rvm_bench.ccode import Packed, c
-from rvm_bench.contest import (
-    FORWARD,
-    GRADIENT,
-    Peer,
-    Values,
-    Workload,
-)
+from rvm_bench.ccode import Packed, c_peers
+from rvm_bench.contest import GRADIENT, Values, Workload
 
 # ---------------------------------------------------------------- a matrix product
 
@@ -70,12 +64,6 @@ def _product_c(v: dict[str, Any]) -> Packed:
     return (v["C"], v["A"], v["B"], n, n, n), lambda: {"C": v["C"]}
 
 
-def _product_c_back(v: dict[str, Any]) -> Packed:
-    n = len(v["C"])
-    bars = {"A": np.zeros((n, n)), "B": np.zeros((n, n))}
-    return (*_product_c(v)[0], _matrix_seed(n), bars["A"], bars["B"]), lambda: bars
-
-
 MATMUL = Workload(
     "matmul",
     "a matrix product by three loops (libraries: BLAS)",
@@ -84,8 +72,7 @@ MATMUL = Workload(
     _matrices,
     ("C",),
     (
-        Peer("C", FORWARD, c("matmul", "forward", _product_c), "cc"),
-        Peer("C", GRADIENT, c("matmul", "gradient", _product_c_back), "cc"),
+        *c_peers("matmul", _product_c, ("A", "B"), _of_C),
         libraries.python(_product),
         libraries.numpy(_product_numpy),
         libraries.numpy(_product_numpy_back, GRADIENT),
@@ -163,11 +150,6 @@ def _rotated_c(v: dict[str, Any]) -> Packed:
     return (v["x"], v["t"], len(v["x"])), lambda: {"x": v["x"]}
 
 
-def _rotated_c_back(v: dict[str, Any]) -> Packed:
-    bars = {"x": _of_x(v)["x"], "t": np.zeros_like(v["t"])}
-    return (*_rotated_c(v)[0], bars["x"], bars["t"]), lambda: bars
-
-
 GIVENS = Workload(
     "givens",
     "a unitary matrix by Givens rotations, times a vector",
@@ -176,8 +158,7 @@ GIVENS = Workload(
     _rotations,
     ("x",),
     (
-        Peer("C", FORWARD, c("givens", "forward", _rotated_c), "cc"),
-        Peer("C", GRADIENT, c("givens", "gradient", _rotated_c_back), "cc"),
+        *c_peers("givens", _rotated_c, ("x", "t"), _of_x),
         libraries.python(_rotated),
         libraries.numba(_rotated_numba, ("x",)),
         *libraries.jax(_rotated_jax, _of_x, ("x", "t")),
@@ -239,7 +220,7 @@ QR = Workload(
     _square,
     ("Q", "R"),
     (
-        Peer("C", FORWARD, c("qr", "forward", _qr_c), "cc"),
+        *c_peers("qr", _qr_c),
         libraries.numpy(_qr_numpy),
         *libraries.jax(_qr_jax, _of_QR, ("A",)),
         *libraries.torch(_qr_torch, _of_QR, ("A",)),

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from rvm_bench import libraries
-from rvm_bench.ccode import Packed, c, cell
-from rvm_bench.contest import FORWARD, GRADIENT, Peer, Values, Workload
+from rvm_bench.ccode import Packed, c_peers, cell
+from rvm_bench.contest import GRADIENT, Values, Workload
 
 # ---------------------------------------------------------------- nine bodies
 
@@ -135,11 +135,6 @@ def _bodies_c(v: dict[str, Any]) -> Packed:
     return arguments, lambda: {"e": e[0], "x": v["x"], "v": v["v"]}
 
 
-def _bodies_c_back(v: dict[str, Any]) -> Packed:
-    bars = {k: np.zeros_like(v[k]) for k in ("x", "v", "m")} | {"h": cell()}
-    return (*_bodies_c(v)[0], *bars.values()), lambda: bars | {"h": bars["h"][0]}
-
-
 def _of_e(_: Values) -> Values:
     return {"e": 1.0}
 
@@ -152,8 +147,7 @@ BODIES = Workload(
     _bodies_inputs,
     ("e", "x", "v"),
     (
-        Peer("C", FORWARD, c("bodies", "forward", _bodies_c), "cc"),
-        Peer("C", GRADIENT, c("bodies", "gradient", _bodies_c_back), "cc"),
+        *c_peers("bodies", _bodies_c, ("x", "v", "m", "h")),
         libraries.python(_bodies),
         libraries.numpy(_bodies_numpy),
         libraries.numba(_bodies_numba, ("e", "x", "v")),
@@ -249,11 +243,6 @@ def _string_c(v: dict[str, Any]) -> Packed:
     return (v["u"], v["v"], len(v["u"]), v["steps"], v["k"]), lambda: {"u": v["u"], "v": v["v"]}
 
 
-def _string_c_back(v: dict[str, Any]) -> Packed:
-    ub, vb, kb = _seed(len(v["u"])), np.zeros(len(v["u"])), cell()
-    return (*_string_c(v)[0], ub, vb, kb), lambda: {"u": ub, "v": vb, "k": kb[0]}
-
-
 def _seed(n: int) -> Any:
     return np.cos(np.arange(n) * 0.1)
 
@@ -270,8 +259,7 @@ STRING = Workload(
     _string_inputs,
     ("u", "v"),
     (
-        Peer("C", FORWARD, c("string", "forward", _string_c), "cc"),
-        Peer("C", GRADIENT, c("string", "gradient", _string_c_back), "cc"),
+        *c_peers("string", _string_c, ("u", "v", "k"), _of_u),
         libraries.python(_string),
         libraries.numpy(_string_numpy),
         libraries.numpy(_string_numpy_back, GRADIENT),

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from rvm_bench import libraries
-from rvm_bench.ccode import Packed, c
-from rvm_bench.contest import FORWARD, Peer, Values, Workload
+from rvm_bench.ccode import Packed, c_peers
+from rvm_bench.contest import Values, Workload
 
 _U32 = 0xFFFFFFFF
 _U64 = 0xFFFFFFFFFFFFFFFF
@@ -44,7 +44,7 @@ FIB = Workload(
     lambda n: {"a": 0, "b": 1, "n": n},
     ("a", "b"),
     (
-        Peer("C", FORWARD, c("fib", "forward", _fibonacci_c), "cc"),
+        *c_peers("fib", _fibonacci_c),
         libraries.python(_fibonacci),
         libraries.numba(_fibonacci_numba, ("a", "b")),
     ),
@@ -109,7 +109,7 @@ XTEA = Workload(
     _message,
     ("v",),
     (
-        Peer("C", FORWARD, c("xtea", "forward", _xtea_c), "cc"),
+        *c_peers("xtea", _xtea_c),
         libraries.python(_xtea),
         libraries.numpy(_xtea_numpy),
         libraries.numba(_xtea_numba, ("v",)),

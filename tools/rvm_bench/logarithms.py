@@ -7,17 +7,8 @@ from typing import Any
 import numpy as np
 
 from rvm_bench import libraries
-from rvm_bench.ccode import Packed, c
-from rvm_bench.contest import (
-    FORWARD,
-    GRADIENT,
-    Fresh,
-    Go,
-    Peer,
-    Read,
-    Values,
-    Workload,
-)
+from rvm_bench.ccode import Packed, c_peers
+from rvm_bench.contest import FORWARD, GRADIENT, Fresh, Go, Peer, Read, Values, Workload
 
 # ---------------------------------------------------------------- complex logarithms
 
@@ -90,11 +81,6 @@ def _log_c(v: dict[str, Any]) -> Packed:
     return (v["y"], v["x"], len(v["y"])), lambda: {"y": v["y"]}
 
 
-def _log_c_back(v: dict[str, Any]) -> Packed:
-    bar = np.zeros_like(v["x"])
-    return (*_log_c(v)[0], _of_log(v)["y"], bar), lambda: {"x": bar}
-
-
 CLOG = Workload(
     "clog",
     "logarithms of complex numbers",
@@ -103,8 +89,7 @@ CLOG = Workload(
     _complex,
     ("y",),
     (
-        Peer("C", FORWARD, c("clog", "forward", _log_c), "cc"),
-        Peer("C", GRADIENT, c("clog", "gradient", _log_c_back), "cc"),
+        *c_peers("clog", _log_c, ("x",), _of_log),
         libraries.python(_log_python),
         libraries.numpy(_log_numpy),
         libraries.numpy(_log_numpy_back, GRADIENT),

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from rvm_bench import libraries
-from rvm_bench.ccode import Packed, c, cell
-from rvm_bench.contest import FORWARD, GRADIENT, Peer, Values, Workload
+from rvm_bench.ccode import Packed, c_peers, cell
+from rvm_bench.contest import Values, Workload
 
 _DECADES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
 
@@ -63,8 +63,7 @@ LOOP = Workload(
     lambda n: {"x": 0.0, "n": n, "one": 0.1},
     ("x",),
     (
-        Peer("C", FORWARD, c("loop", "forward", _added_c), "cc"),
-        Peer("C", GRADIENT, c("loop", "gradient", _added_c_back), "cc"),
+        *c_peers("loop", _added_c, back=_added_c_back),
         libraries.python(_added),
         libraries.numba(_added_numba, ("x",)),
         *libraries.jax(_added_jax, _of_x, ("x", "one")),
@@ -169,8 +168,7 @@ LEAPFROG = Workload(
     lambda n: {"x": 1.0, "y": 0.0, "u": 0.0, "v": 1.1, "n": n, "h": 0.001},
     _ORBIT,
     (
-        Peer("C", FORWARD, c("leapfrog", "forward", _orbit_c), "cc"),
-        Peer("C", GRADIENT, c("leapfrog", "gradient", _orbit_c_back), "cc"),
+        *c_peers("leapfrog", _orbit_c, back=_orbit_c_back),
         libraries.python(_orbit),
         libraries.numba(_orbit_numba, _ORBIT),
         *libraries.jax(_orbit_jax, _of_x, (*_ORBIT, "h")),

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from rvm_bench import libraries
-from rvm_bench.ccode import FUSED, Packed, c, cell
-from rvm_bench.contest import FORWARD, GRADIENT, Peer, Values, Workload
+from rvm_bench.ccode import FUSED, Packed, c, c_peers, cell
+from rvm_bench.contest import FORWARD, Peer, Values, Workload
 
 _Formula = Callable[[Any, dict[str, Any]], Any]
 """Of a library with the functions of NumPy, and inputs."""
@@ -118,11 +118,6 @@ def _density_c(v: dict[str, Any]) -> Packed:
     return (y, *arrays, len(v["x"]), *v["means"].shape), lambda: {"y": y[0]}
 
 
-def _density_c_back(v: dict[str, Any]) -> Packed:
-    bars = {k: np.zeros_like(v[k]) for k in ("alphas", "means", "icf", "x")}
-    return (*_density_c(v)[0], *bars.values()), lambda: bars
-
-
 _PARAMETERS = ("alphas", "means", "icf")
 GMM = Workload(
     "gmm",
@@ -132,8 +127,7 @@ GMM = Workload(
     _mixture,
     ("y",),
     (
-        Peer("C", FORWARD, c("gmm", "forward", _density_c), "cc"),
-        Peer("C", GRADIENT, c("gmm", "gradient", _density_c_back), "cc"),
+        *c_peers("gmm", _density_c, ("alphas", "means", "icf", "x")),
         *_everywhere(_density, _PARAMETERS),
     ),
     _of_y,
@@ -194,11 +188,6 @@ def _sights_c(v: dict[str, Any]) -> Packed:
     return (y, *(v[k] for k in _SCENE), len(v["w"])), lambda: {"y": y[0]}
 
 
-def _sights_c_back(v: dict[str, Any]) -> Packed:
-    bars = {k: np.zeros_like(v[k]) for k in ("cams", "X", "w", "seen")}
-    return (*_sights_c(v)[0], *bars.values()), lambda: bars
-
-
 BUNDLE = Workload(
     "bundle",
     "bundle adjustment: ten cameras that see every point",
@@ -207,8 +196,7 @@ BUNDLE = Workload(
     _scene,
     ("y",),
     (
-        Peer("C", FORWARD, c("bundle", "forward", _sights_c), "cc"),
-        Peer("C", GRADIENT, c("bundle", "gradient", _sights_c_back), "cc"),
+        *c_peers("bundle", _sights_c, ("cams", "X", "w", "seen")),
         *_everywhere(_sights, ("cams", "X", "w")),
     ),
     _of_y,
@@ -235,7 +223,7 @@ JACOBIAN = Workload(
     _rows,
     ("rows",),
     (
-        Peer("C", FORWARD, c("jacobian", "forward", _rows_c), "cc"),
+        *c_peers("jacobian", _rows_c),
         Peer("C, fused", FORWARD, c("jacobian", "forward", _rows_c, FUSED), "cc"),
     ),
     work=lambda points: 10 * points,

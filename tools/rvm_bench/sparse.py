@@ -7,17 +7,8 @@ from typing import Any
 import numpy as np
 
 from rvm_bench import libraries
-from rvm_bench.ccode import Packed, c, cell
-from rvm_bench.contest import (
-    FORWARD,
-    GRADIENT,
-    Fresh,
-    Go,
-    Peer,
-    Read,
-    Values,
-    Workload,
-)
+from rvm_bench.ccode import Packed, c_peers, cell
+from rvm_bench.contest import FORWARD, GRADIENT, Fresh, Go, Peer, Read, Values, Workload
 
 # ---------------------------------------------------------------- sparse matrix × vector
 
@@ -105,11 +96,6 @@ def _matvec_c(v: dict[str, Any]) -> Packed:
     return (*arrays, len(v["y"])), lambda: {"y": v["y"]}
 
 
-def _matvec_c_back(v: dict[str, Any]) -> Packed:
-    bars = {k: np.zeros_like(v[k]) for k in ("value", "x")}
-    return (*_matvec_c(v)[0], _of_y(v)["y"], bars["value"], bars["x"]), lambda: bars
-
-
 MATVEC = Workload(
     "matvec",
     f"a sparse matrix (density {DENSITY}) times a vector",
@@ -118,8 +104,7 @@ MATVEC = Workload(
     _sparse,
     ("y",),
     (
-        Peer("C", FORWARD, c("matvec", "forward", _matvec_c), "cc"),
-        Peer("C", GRADIENT, c("matvec", "gradient", _matvec_c_back), "cc"),
+        *c_peers("matvec", _matvec_c, ("value", "x"), _of_y),
         libraries.python(_matvec),
         _scipy_matvec(FORWARD),
         _scipy_matvec(GRADIENT),
@@ -178,11 +163,6 @@ def _merge_c(v: dict[str, Any]) -> Packed:
     return arguments, lambda: {"s": s[0]}
 
 
-def _merge_c_back(v: dict[str, Any]) -> Packed:
-    bars = {k: np.zeros_like(v[k]) for k in ("x", "y")}
-    return (*_merge_c(v)[0], bars["x"], bars["y"]), lambda: bars
-
-
 def _of_s(_: Values) -> Values:
     return {"s": 1.0}
 
@@ -195,8 +175,7 @@ SPARSE_DOT = Workload(
     _sparse_pair,
     ("s",),
     (
-        Peer("C", FORWARD, c("sparse_dot", "forward", _merge_c), "cc"),
-        Peer("C", GRADIENT, c("sparse_dot", "gradient", _merge_c_back), "cc"),
+        *c_peers("sparse_dot", _merge_c, ("x", "y")),
         libraries.python(_merge),
         libraries.numpy(_merge_numpy),
         libraries.numba(_merged, ("s",)),
