@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import count
 
-from rvm.emit.numpy.ufuncs import KEYWORD
+from rvm.emit.numpy.ufuncs import KEYWORD, UFUNC
 
 NAME = re.compile(r"\b_v\d+\b")
 """What values over lanes are called."""
@@ -15,32 +16,40 @@ NAME = re.compile(r"\b_v\d+\b")
 def reused(lines: Sequence[str], results: Mapping[str, str]) -> list[str]:
     """The lines with other variables: one that is used for the last time is free again.
 
-    `results` are the dtypes of values that ufuncs make for all lanes.  Where one of these goes into
-    such a function for the last time, the result takes its memory; unless another line has seen it,
-    which may have made a view of it.
+    `results` are values that ufuncs make for all lanes, and what those have in common whose memory
+    is alike.  The memory of one that is used for the last time takes a later result; unless a line
+    has seen it that calls no ufunc, and may have made a view of it.
     """
     found = [list(dict.fromkeys(NAME.findall(line))) for line in lines]
     last = {name: k for k, names in enumerate(found) for name in names}
     sets = [_sets(line, names) for line, names in zip(lines, found, strict=True)]
-    seen = {n for k, names in enumerate(found) if sets[k] not in results for n in names}
+    others = (k for k, line in enumerate(lines) if sets[k] not in results and not _calls(line))
+    seen = {name for k in others for name in found[k]}
     place: dict[str, int] = {}
-    free: list[int] = []
+    free: dict[str, list[int]] = defaultdict(list)
+    """Variables that are free, by what memory they have."""
     fresh, out = count(), []
     for k, (line, name, names) in enumerate(zip(lines, sets, found, strict=True)):
-        ends = [n for n in names if last[n] == k and n in place]
-        fits = (n for n in ends if n not in seen and results.get(n) == results.get(name, ""))
-        taken = next(fits, "")
-        free += [place[n] for n in ends if n != taken]
+        for end in names:
+            if last[end] == k and end in place:
+                free["" if end in seen else results.get(end, "")].append(place[end])
+        memory = results.get(name, "")
+        taken = name and name not in place and bool(free[memory])
         if name and name not in place:
-            place[name] = place[taken] if taken else free.pop() if free else next(fresh)
+            place[name] = (free[memory] if taken else free[""] or [next(fresh)]).pop()
             if last[name] == k:
-                free.append(place[name])
+                free[""].append(place[name])
         text = NAME.sub(lambda m: f"_v{place[m.group()]}", line)
-        if taken:
+        if taken and memory:
             keyword = "out=" if text.split(" = ")[1].startswith(KEYWORD) else ""
-            text = f"{text[:-1]}, {keyword}_v{place[taken]})"
+            text = f"{text[:-1]}, {keyword}_v{place[name]})"
         out.append(text)
     return out
+
+
+def _calls(line: str) -> bool:
+    """Whether a line does no more than to call a ufunc."""
+    return line.lstrip().startswith(UFUNC)
 
 
 def _sets(line: str, names: Sequence[str]) -> str:

@@ -61,7 +61,7 @@ class LaneValues:
         self._keys: dict[tuple[str, str], str] = {}
         self._values = 0
         self.results: dict[str, str] = {}
-        """The dtypes of values that ufuncs made for all lanes, by their variables."""
+        """The dtypes and lanes of what ufuncs made, by their variables; see `reuse`."""
 
     @property
     def varying(self) -> Collection[int]:
@@ -177,7 +177,7 @@ class LaneValues:
         else:
             made = self.named(f"{ufunc}({', '.join(texts)})")
             if any(a.is_full for a in args) and not rank_of(type_of(node)):
-                self.results[made.text] = system(t).dtype.char
+                self.results[made.text] = system(t).dtype.char + self.wide
         made.is_full = any(a.is_full for a in args)
         return made
 
@@ -216,34 +216,28 @@ class LaneValues:
         """`and`, `or`, `choose` of scalars: what follows only for lanes that ask for it."""
         if rank_of(type_of(node)):
             return self.apply(node)
-        if node.fn == "choose":
-            return self._chosen(node)
-        decides = Const(node.fn == "or", Scalar("bool"))
-        asked, other = node.args
-        arms = (decides, other) if node.fn == "or" else (other, decides)
-        return self._chosen(Apply("choose", (asked, *arms), node.type))
-
-    def _chosen(self, node: Apply) -> Value:
-        """`choose`: each value for the lanes that take it."""
-        t = elem_of(type_of(node))
         condition, *arms = node.args
         first = self.named(f"spread({self.lanes(condition).text}, {self.wide})").text
-        found = []
-        for arm, text in zip(arms, (first, f"{UFUNC}logical_not({first})"), strict=True):
-            if isinstance(arm, Const):
-                found.append(self.constant(arm))
-                continue
-            mask = text if text == first else self.named(text).text
-            if self.guard:
-                mask = self.named(f"{UFUNC}logical_and({mask}, {self.guard})").text
-            if self.known.differs(arm):
-                with self._guarding(mask):
-                    found.append(self.lanes(arm).text)
-                continue
-            zero = self.constant(Const(system(t).zero, t))
-            text = f"{self.inline(arm)} if any_true({mask}) else {zero}"
-            found.append(self.named(text).text)
-        return self.named(f"where({first}, {found[0]}, {found[1]}, dtype_{t.name})")
+        others = f"{UFUNC}logical_not({first})"
+        masks = {"and": [first], "or": [others]}.get(node.fn, [first, others])
+        found = [self._asked(arm, mask) for arm, mask in zip(arms, masks, strict=True)]
+        if node.fn != "choose":
+            return self.named(f"{UFUNC}logical_{node.fn}({first}, {found[0]})")
+        return self.named(
+            f"where({first}, {', '.join(found)}, dtype_{elem_of(type_of(node)).name})"
+        )
+
+    def _asked(self, node: Expr, mask: str) -> str:
+        """A value that the lanes of a mask ask for."""
+        mask = mask if mask.isidentifier() else self.named(mask).text
+        if self.guard:
+            mask = self.named(f"{UFUNC}logical_and({mask}, {self.guard})").text
+        if self.known.differs(node):
+            with self._guarding(mask):
+                return self.lanes(node).text
+        t = elem_of(type_of(node))
+        zero = self.constant(Const(system(t).zero, t))
+        return self.named(f"{self.inline(node)} if any_true({mask}) else {zero}").text
 
     @contextmanager
     def _guarding(self, mask: str) -> Iterator[None]:
