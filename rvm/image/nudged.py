@@ -5,7 +5,7 @@ is a hash of its digits and of those that it is computed from, so code is pure a
 engine, in whatever unit a program computes; another seed is another hash.  A sum or difference that
 rounds nothing stays; what is too small to be a number becomes a smallest number.  Sums of arrays
 and of products are moved by units in the last place of the sum of all absolute values, as partial
-sums are no larger.
+sums are no larger, and by what they have rounded themselves.
 Nothing that is made here is kept from one process to another.
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, partial, reduce
 from math import log2
 from typing import cast
 
@@ -34,7 +34,7 @@ from rvm.numbers.complex_functions import by_parts
 from rvm.numbers.conversions import on_real
 from rvm.program import Function, Program
 from rvm.stmt import Alloc, Call, Free, Map, Stmt, Update, When
-from rvm.types import BOOL, C128, F32, F64, LOG64, Scalar, ValueType, elem_of
+from rvm.types import BOOL, C128, F32, F64, I64, LOG64, Scalar, ValueType, elem_of
 
 NAME = re.compile(r"\.nudged (plain|sum|small|within)([0-9]+) ([0-9]+) ([0-9]+)")
 """What the functions are called: no text can name them."""
@@ -44,6 +44,9 @@ FRACTION = (1 << 52) - 1
 """The bits of a number that do not depend on its unit, if that is a power of 2."""
 ROUNDING = (F64, F32, C128, LOG64)
 """The types whose numbers are moved: all of ours that round."""
+TURNED = 3
+"""With such seeds, every third, what is added is moved to where it has been rounded from: what goes
+the same way all the time, as where equal numbers are added, goes the opposite one then."""
 FACTORS = 0x9E3779B97F4A7C15 - (1 << 64), 0xBF58476D1CE4E5B9 - (1 << 64)
 """Odd numbers that mix bits; sources: D. Knuth, The Art of Computer Programming, vol. 3, section
 6.4; D. Stafford, Better bit mixing (2011)."""
@@ -122,8 +125,11 @@ class NudgedCode(Code):
             moved = apply("select", below, self._by_one("plain", x), x)
             inner = replace(inner, args=(*before, moved))
         t = elem_of(cast(ValueType, value.type))
-        if (row.linear or row.contracts) and not t.is_log and rank(value.args[0]):
-            return self._by_one("within", inner, _summed(value, row.contracts))
+        if not row.is_elementwise and not t.is_log and rank(value.args[0]):
+            if row.linear or row.contracts:
+                return self._by_one("within", inner, *_summed(value, row.contracts))
+            if rank(value) < rank(value.args[0]):
+                return self._by_one("within", inner, *_multiplied(value))
         known = value.args if row.is_elementwise else ()
         if t.is_log or any(a.type is None or elem_of(a.type) != t for a in known):
             known = ()
@@ -141,11 +147,13 @@ class NudgedCode(Code):
         return value.type is not None and elem_of(value.type) in ROUNDING
 
 
-def _summed(value: Apply, contracts: bool) -> Expr:
-    """The sum of the absolute values of what a function sums; 0 where it surely rounds nothing.
+def _summed(value: Apply, contracts: bool) -> tuple[Expr, Expr]:
+    """The sum of the absolute values of what a function sums, and by how much it has rounded.
 
-    That is where all terms are multiples of a number, and so is all that they come to: of one of
-    the least digits of the whole, or in products of factors with few digits.
+    The first is 0 where it surely rounds nothing.  That is where all terms are multiples of a
+    number, and so is all that they come to: of one of the least digits of the whole, or in products
+    of factors with few digits.  The second is known but for the first's last digits, as sums of
+    such multiples are exact; of matrices it is 0, and the first grows with the number of terms.
     """
     t = elem_of(cast(ValueType, value.type))
     terms, rest = value.args[: 1 + contracts], value.args[1 + contracts :]
@@ -153,18 +161,57 @@ def _summed(value: Apply, contracts: bool) -> Expr:
     total = apply(value.fn, *sizes, *rest)
     real = elem_of(cast(ValueType, total.type))
     digits = round(-log2(system(real).unit))
-    zero, one, wide = (typed(Const(v), real) for v in (0.0, 1.0, 2.0 ** (digits * 3 // 4)))
+    zero, many, wide = (typed(Const(v), real) for v in (0.0, 1.0, 2.0 ** (digits * 3 // 4)))
     rounds: Expr = typed(Const(False), BOOL)
     for x, size in zip(terms, sizes, strict=True):
-        # Added and taken away again, it cuts off the digits below.
         large = apply("*", apply("amax", size), wide) if contracts else apply("sum", size)
-        if t.is_complex:
-            large = apply("complex", large, large)
-        cut = apply("-", apply("-", apply("+", x, large), large), x)
-        left = apply("sum", apply("abs", cut))
+        left = apply("sum", apply("abs", apply("-", x, _cut(x, large))))
         rounds = apply("or", rounds, apply("!=", left, zero))
-    total = apply("*", total, apply("select", rounds, one, zero))
-    return apply("complex", total, total) if t.is_complex else total
+    off = apply("-", value, value)
+    if not contracts:
+        off = _sum_error(value, terms[0], rest)
+    elif not rank(value):
+        products = apply("*", *terms)
+        off = _sum_error(cast(Apply, apply("sum", products)), products, ())
+    else:
+        length = apply("dim", terms[0], Const(rank(terms[0]) - 1, I64))
+        many = apply("+", many, apply("*", _real(length, real), typed(Const(2.0**-5), real)))
+    total = apply("*", total, apply("select", rounds, many, zero))
+    return apply("complex", total, total) if t.is_complex else total, off
+
+
+def _sum_error(value: Apply, x: Expr, rest: tuple[Expr, ...]) -> Expr:
+    """By how much what sums an array has rounded: to add to its value.
+
+    Source: S. M. Rump, T. Ogita and S. Oishi, "Accurate floating-point summation" (2008): leading
+    digits, cut off at one place, are summed exactly.
+    """
+    high = _cut(x, apply("sum", apply("abs", x)))
+    above, below = (apply(value.fn, part, *rest) for part in (high, apply("-", x, high)))
+    return apply("+", apply("-", above, value), below)
+
+
+def _cut(x: Expr, large: Expr) -> Expr:
+    """Numbers without the digits below those of a larger one, which is added and taken away."""
+    if elem_of(cast(ValueType, x.type)).is_complex:
+        large = apply("complex", large, large)
+    return apply("-", apply("+", x, large), large)
+
+
+def _multiplied(value: Apply) -> tuple[Expr, Expr]:
+    """How large the result of a reduction is, times the root of how many numbers it takes in."""
+    t = elem_of(cast(ValueType, value.type))
+    total = apply("abs", value)
+    x = value.args[0]
+    dims = (apply("dim", x, Const(k, I64)) for k in range(rank(x)))
+    count = apply("sqrt", _real(reduce(lambda a, b: apply("*", a, b), dims), F64))
+    total = apply("*", total, _real(count, elem_of(cast(ValueType, total.type))))
+    off = apply("-", value, value)
+    return apply("complex", total, total) if t.is_complex else total, off
+
+
+def _real(value: Expr, t: Scalar) -> Expr:
+    return value if value.type == t else apply(str(t), value)
 
 
 @cache
@@ -211,14 +258,22 @@ def _body(
     way = to_float((down << 1) + 1)
     if steps > 1:
         way = to_float((mixed >> (64 - steps.bit_length())) + down + 1)
+    turned = steps > 1 and seed % TURNED == 0
+    along = way * to_float((down << 1) + 1)
+    if turned and kind == "sum":
+        total, a, b = known
+        # Source: D. Knuth, The Art of Computer Programming, vol. 2, section 4.2.2, theorem B.
+        added = total - a
+        off = (a - (total - added)) + (b - added)
+        way = along * to_float((((bits(off) ^ bits(x)) >> 63) << 1) + 1)
     # A step is between three quarters of a gap between numbers and one and a half.
     moved = select(equal(x, 0.0), x, x + (x * (way * (0.75 * unit)) + way * least))
     if kind == "sum":
         total, a, b = known
-        # Source: D. Knuth, The Art of Computer Programming, vol. 2, section 4.2.2, theorem B.
         return select(equal(total - a, b) & equal(total - b, a), x, moved)
     if kind == "within":
-        return x + known[0] * (way * (0.75 * unit))
+        total, off = known
+        return x + (total * (way * (0.75 * unit)) + off * (along if turned else way))
     if kind == "plain":
         return moved
     lost = equal(x, 0.0)

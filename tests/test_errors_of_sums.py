@@ -1,0 +1,107 @@
+"""Estimated errors of long reductions, and of loops as long, against fractions.
+
+Equal terms round the same way time and again, which roundings of either sign would not show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import inf, prod
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pytest
+from sizes import some
+
+import rvm
+
+TYPES = {"f64": np.float64, "f32": np.float32, "c128": np.complex128}
+Exact = Callable[[list[Fraction]], Fraction]
+
+
+def squares(x: list[Fraction]) -> Fraction:
+    return sum((a * a for a in x), Fraction(0))
+
+
+def total(x: list[Fraction]) -> Fraction:
+    return sum(x, Fraction(0))
+
+
+CALLS: dict[str, tuple[str, Exact]] = {
+    "sum": ("add y, sum(x)", total),
+    "dot": ("add y, dot(x, x)", squares),
+    "@": ("add y, x @ x", squares),
+    "matvec": ("add y, sum(matvec(outer(o, x), x))", squares),
+    "terms": ("for i = 0 to len(x) - 1\n        add y, x[i]\n    end", total),
+    "the same": ("for i = 1 to len(x)\n        add y, x[0]\n    end", lambda x: len(x) * x[0]),
+    "mean": ("add y, sum(x) / sum(0.0 * x + 1.0)", lambda x: total(x) / len(x)),
+}
+PRODUCTS: dict[str, tuple[str, Exact]] = {
+    "prod": ("add y, prod(x)", prod),
+    "factors": ("add y, 1.0\n    for i = 0 to len(x) - 1\n        mul y, x[i]\n    end", prod),
+}
+PATTERNS = ("equal", "alternating", "geometric", "random")
+LENGTHS = (10, 1_000, 30_000, 100_000)
+
+
+def terms(pattern: str, n: int) -> Any:
+    k = np.arange(n)
+    match pattern:
+        case "equal":
+            return np.full(n, 0.1)
+        case "alternating":
+            return np.where(k % 2 == 0, 0.1, -0.3)
+        case "geometric":
+            return 0.7 ** (k % 80)
+        case _:
+            return np.random.default_rng(n).normal(size=n)
+
+
+def ratio(call: str, exact: Exact, t: str, x: Any) -> float:
+    """The estimated error of a function's result in parts of the true one."""
+    head = f"y: {t}, x: {t}[n], o: {t}[1]"
+    f = rvm.assemble(f"func f({head})\n    {call}\n").f.with_options(error=True)
+    dtype = TYPES[t]
+    x = x.astype(dtype)
+    out = f(y=dtype(0).item(), x=x, o=np.ones(1, dtype))
+    truth = exact([Fraction(a) for a in x.real.tolist()])
+    off = float(abs(Fraction(complex(out.y).real) - truth))
+    return out.info.error.y / off if off else inf
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("t", TYPES)
+@some
+def test_sums_are_told_their_errors(t: str, name: str) -> None:
+    call, exact = CALLS[name]
+    found = {(p, n): ratio(call, exact, t, terms(p, n)) for p in PATTERNS for n in LENGTHS}
+    assert min(found.values()) >= 0.1, found
+    assert median(found.values()) <= 50, found
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("t", ["f64", "c128"])
+def test_products_are_told_theirs(t: str, name: str) -> None:
+    """Of numbers near one, whose product is neither very large nor very small."""
+    call, exact = PRODUCTS[name]
+    found = {}
+    for p in PATTERNS:
+        for n in (10, 300, 3_000):
+            x = 1.0 + terms(p, n) / n
+            found[p, n] = ratio(call, exact, t, x)
+    assert min(found.values()) >= 0.1, found
+    assert median(found.values()) <= 50, found
+
+
+def test_what_is_exact_has_no_error() -> None:
+    """Whole numbers, and other multiples of one number, in any order."""
+    for call in ("sum", "dot", "terms", "the same"):
+        for unit in (1.0, 2.0**-40):
+            x = unit * np.random.default_rng(1).integers(-99, 99, 1_000)
+            f = rvm.assemble(f"func f(y: f64, x: f64[n])\n    {CALLS[call][0]}\n").f
+            assert f(y=0.0, x=x, error=True).info.error.y in (
+                0.0,
+                4 * 2.0**-52 * abs(f(y=0.0, x=x).y),
+            )
