@@ -219,8 +219,8 @@ class LaneValues:
         condition, *arms = node.args
         first = self.named(f"spread({self.lanes(condition).text}, {self.wide})").text
         others = f"{UFUNC}logical_not({first})"
-        masks = {"and": [first], "or": [others]}.get(node.fn, [first, others])
-        found = [self._asked(arm, mask) for arm, mask in zip(arms, masks, strict=True)]
+        masks = (others,) if node.fn == "or" else (first, others)
+        found = [self._asked(arm, mask) for arm, mask in zip(arms, masks, strict=False)]
         if node.fn != "choose":
             return self.named(f"{UFUNC}logical_{node.fn}({first}, {found[0]})")
         return self.named(
