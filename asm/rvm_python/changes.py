@@ -38,7 +38,7 @@ def statements(body: Sequence[ast.AST]) -> Iterator[ast.stmt]:
             yield node
         for field in ("body", "handlers", "orelse", "finalbody", "cases"):
             inner = getattr(node, field, None)
-            if isinstance(inner, list):
+            if inner and isinstance(inner, list):
                 yield from statements(inner)
 
 

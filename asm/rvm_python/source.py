@@ -51,8 +51,11 @@ class SourceText:
     def head(self, node: ast.FunctionDef) -> tuple[int, int]:
         """Where `def name` stands."""
         start = self.offset(node.lineno, node.col_offset)
-        found = re.compile(rf"def\s+{re.escape(node.name)}").match(self.text, start)
+        found = _HEAD.match(self.text, start)
         return start, found.end() if found else start + 3
+
+
+_HEAD = re.compile(r"def\s+\w+")
 
 
 @lru_cache(maxsize=64)

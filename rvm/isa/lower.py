@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from typing import cast
+from typing import NoReturn, cast
 
 from rvm.codes.words import count, with_article
 from rvm.expr import Apply, Const, Expr, Formal, Place, is_count, rebuild, substitute, walk
@@ -146,8 +146,8 @@ def check_operands(
             a if shows and _is_stack(a, registers) else typed(a, want)
             for a, want in zip(args, wants, strict=True)
         )
-        if op == "assert":
-            _expect(done[0].type == BOOL if done else False, "assert takes a condition", 0, args)
+        if op == "assert" and (not done or done[0].type != BOOL):
+            _refuse("assert takes a condition", 0, args)
         return done
     if len(args) != len(row.operands) and not (op in ("alloc", "free") and len(args) == 1):
         raise TypeFault(
@@ -163,12 +163,11 @@ def _is_stack(node: Expr, registers: Sequence[Register]) -> bool:
     return isinstance(node, Place) and not node.path and isinstance(registers[node.reg].type, Stack)
 
 
-def _expect(
-    holds: bool, message: str, k: int, args: Sequence[Expr], code: str = "A040", hint: str = ""
-) -> None:
-    if not holds:
-        node = args[k] if k < len(args) else None
-        raise TypeFault(message, node, code=code, operand=k, hint=hint)
+def _refuse(
+    message: str, k: int, args: Sequence[Expr], code: str = "A040", hint: str = ""
+) -> NoReturn:
+    node = args[k] if k < len(args) else None
+    raise TypeFault(message, node, code=code, operand=k, hint=hint)
 
 
 def _data(row: OpRow, args: Sequence[Expr]) -> tuple[Expr, ...]:
@@ -176,30 +175,30 @@ def _data(row: OpRow, args: Sequence[Expr]) -> tuple[Expr, ...]:
     main = args[first]
     for k, o in enumerate(row.operands):
         if o.mode == "mut":
-            _expect(
-                isinstance(args[k], Place),
-                f"operand `{o.name}` of `{row.name}` must be a place, as it is changed",
-                k,
-                args,
-                hint="put the value into an ancilla first",
-            )
-            _expect(
-                not is_count(args[k]),
-                "how many values a stack holds changes by `push` and `pop` alone",
-                k,
-                args,
-                "A034",
-            )
+            if not isinstance(args[k], Place):
+                _refuse(
+                    f"operand `{o.name}` of `{row.name}` must be a place, as it is changed",
+                    k,
+                    args,
+                    hint="put the value into an ancilla first",
+                )
+            if is_count(args[k]):
+                _refuse(
+                    "how many values a stack holds changes by `push` and `pop` alone",
+                    k,
+                    args,
+                    "A034",
+                )
     assert main.type is not None
     t = elem_of(main.type)
-    _expect(
-        CLASSES[row.types](t),
-        f"`{row.name}` does not take a value of type {t}",
-        first,
-        args,
-        "A043",
-        _instead(row.name, t),
-    )
+    if not CLASSES[row.types](t):
+        _refuse(
+            f"`{row.name}` does not take a value of type {t}",
+            first,
+            args,
+            "A043",
+            _instead(row.name, t),
+        )
     rank = rank_of(main.type)
     done = []
     for k, (arg, o) in enumerate(zip(args, row.operands, strict=True)):
@@ -213,38 +212,37 @@ def _data(row: OpRow, args: Sequence[Expr]) -> tuple[Expr, ...]:
         assert node.type is not None
         elem = elem_of(node.type)
         if want is not None and elem != want:
-            _expect(
-                False,
+            _refuse(
                 f"operand `{o.name}` of `{row.name}` has the type {elem}, not {want}",
                 k,
                 args,
                 hint=_convert(elem, want) if o.mode == "use" else "",
             )
         if o.mode == "mut":
-            _expect(
-                rank_of(node.type) == rank,
-                f"the places have {rank} and {rank_of(node.type)} dimensions",
-                k,
-                args,
-                "A042",
-            )
+            if rank_of(node.type) != rank:
+                _refuse(
+                    f"the places have {rank} and {rank_of(node.type)} dimensions",
+                    k,
+                    args,
+                    "A042",
+                )
         else:
-            _expect(
-                rank_of(node.type) <= rank,
-                f"a value of {count(rank_of(node.type), 'dimension')} does not go into a "
-                f"place of {rank}",
-                k,
-                args,
-                "A042",
-                "reduce it first, for example with `sum(…)`",
-            )
-            _expect(
-                o.kind in ("T", "angle") or not rank_of(node.type),
-                f"operand `{o.name}` of `{row.name}` must be a scalar",
-                k,
-                args,
-                "A042",
-            )
+            if rank_of(node.type) > rank:
+                _refuse(
+                    f"a value of {count(rank_of(node.type), 'dimension')} does not go into a "
+                    f"place of {rank}",
+                    k,
+                    args,
+                    "A042",
+                    "reduce it first, for example with `sum(…)`",
+                )
+            if not (o.kind in ("T", "angle") or not rank_of(node.type)):
+                _refuse(
+                    f"operand `{o.name}` of `{row.name}` must be a scalar",
+                    k,
+                    args,
+                    "A042",
+                )
         done.append(node)
     return tuple(done)
 
@@ -269,62 +267,67 @@ def _instead(op: str, t: Scalar) -> str:
 def _machine(row: OpRow, args: Sequence[Expr], registers: Sequence[Register]) -> tuple[Expr, ...]:
     if row.name in ("br", "cf"):
         cond = typed(args[0], BOOL)
-        _expect(
-            cond.type == BOOL,
-            f"the condition has the type {cond.type}, not bool",
-            0,
-            args,
-            hint="compare elements, as `x[i] == y[i]`"
-            if isinstance(cond.type, Array)
-            else "compare it: `… != 0`",
-        )
+        if cond.type != BOOL:
+            _refuse(
+                f"the condition has the type {cond.type}, not bool",
+                0,
+                args,
+                hint="compare elements, as `x[i] == y[i]`"
+                if isinstance(cond.type, Array)
+                else "compare it: `… != 0`",
+            )
         return (cond,)
     target = args[0]
-    _expect(
-        isinstance(target, Place),
-        f"`{row.name}` takes a place first",
-        0,
-        args,
-        hint="put the value into an ancilla, which is 0 afterwards: `alloc t: f64 = …`"
-        if row.name == "push"
-        else "",
-    )
+    if not isinstance(target, Place):
+        _refuse(
+            f"`{row.name}` takes a place first",
+            0,
+            args,
+            hint="put the value into an ancilla, which is 0 afterwards: `alloc t: f64 = …`"
+            if row.name == "push"
+            else "",
+        )
     assert isinstance(target, Place)
-    _expect(not is_count(target), f"`{row.name}` changes the place", 0, args, "A034")
+    if is_count(target):
+        _refuse(f"`{row.name}` changes the place", 0, args, "A034")
     if row.name in (*MAKES, *ENDS):
-        _expect(not target.path, f"`{row.name}` takes a whole register", 0, args)
+        if target.path:
+            _refuse(f"`{row.name}` takes a whole register", 0, args)
         t = registers[target.reg].type
         if row.name in ("fresh", "drop"):
             return (target,)
         if isinstance(t, Stack):
-            _expect(len(args) == 1, "a stack begins and ends empty", 1, args)
+            if len(args) != 1:
+                _refuse("a stack begins and ends empty", 1, args)
             return (target,)
         written = args[1] if len(args) > 1 else Const(zero_literal(elem_of(t)))
         value = as_real(written, typed(written, elem_of(t)), elem_of(t))
         assert value.type is not None
-        _expect(
-            elem_of(value.type) == elem_of(t),
-            f"the value has the type {value.type}, not {elem_of(t)}",
-            1,
-            args,
-        )
-        _expect(
-            rank_of(value.type) <= rank_of(t),
-            f"a value of {count(rank_of(value.type), 'dimension')} does not fit {with_article(t)}",
-            1,
-            args,
-            "A042",
-        )
+        if elem_of(value.type) != elem_of(t):
+            _refuse(
+                f"the value has the type {value.type}, not {elem_of(t)}",
+                1,
+                args,
+            )
+        if rank_of(value.type) > rank_of(t):
+            _refuse(
+                f"a value of {count(rank_of(value.type), 'dimension')} does not fit "
+                f"{with_article(t)}",
+                1,
+                args,
+                "A042",
+            )
         return (target, value)
     stack = args[1]
     ok = isinstance(stack, Place) and isinstance(registers[stack.reg].type, Stack)
-    _expect(ok, f"`{row.name}` takes a stack second", 1, args)
+    if not ok:
+        _refuse(f"`{row.name}` takes a stack second", 1, args)
     assert isinstance(stack, Place)
-    _expect(not stack.path, "a stack has no parts", 1, args)
+    if stack.path:
+        _refuse("a stack has no parts", 1, args)
     elem = elem_of(registers[stack.reg].type)
-    _expect(
-        target.type == elem, f"a value of type {target.type} does not go on a {elem} stack", 0, args
-    )
+    if target.type != elem:
+        _refuse(f"a value of type {target.type} does not go on a {elem} stack", 0, args)
     return (target, stack)
 
 
