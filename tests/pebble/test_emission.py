@@ -101,6 +101,28 @@ def test_bennett_as_it_is_published() -> None:
     assert seen.peak + 2 == 4 * 3 + 2 == 14
 
 
+@pytest.mark.parametrize("radix", [2, 3, 4, 10, 1000])
+def test_bennett_where_only_the_run_knows_the_length(radix: int) -> None:
+    """As many steps as planned, and no more states than for the next power of the radix."""
+    program = rvm.assemble(
+        f"""
+        func step(y: i64[n], x: i64[n], k: i64, c: i64)
+            add y, x * 6364136223846793005 + c
+            xor y, (x >> 17) ^ k
+        func main(y: i64[n], x: i64[n], m: i64)
+            iterate step(y, x, k, 7) for k = 0 to m - 1 with bennett = {radix}
+        """
+    ).program
+    for n in (1, 2, 3, 4, 5, 8, 11, 27, 30, 64):
+        seen = played(program, {"y": ZERO, "x": START, "m": n})
+        np.testing.assert_array_equal(seen.result["y"], mixed(START, n))
+        planned = plan(n, strategy="bennett", radix=radix).cost
+        assert seen.calls["step"] == planned.moves
+        levels = next(j for j in range(n + 1) if radix**j >= n)
+        # The result is the caller's.
+        assert planned.peak <= seen.peak + 1 <= min(n, levels * (radix - 1) + 1)
+
+
 @thin
 @pytest.mark.parametrize("every", [2, 3, 7])
 @pytest.mark.parametrize(("n", "pebbles"), [(21, 5), (40, 6), (40, 20), (5, 5)])
