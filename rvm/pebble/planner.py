@@ -94,24 +94,12 @@ def planned(family: Family, budget: float, terms: Terms, units: Units) -> Plan:
         read=(1.0 if terms.read is None else terms.read) if staged else 0.0,
     )
     rules = Rules(
-        family.n,
-        family.goal,
-        budget,
-        family.erasures,
-        family.disk,
-        family.in_place,
-        family.weights,
+        family.n, family.goal, budget, family.erasures, family.disk, family.in_place, family.weights
     )
     schedule = family.schedule(budget)
     cost = cost_of(schedule.tally(), units, terms.sizes is not None)
     return Plan(
-        family.name,
-        rules,
-        schedule,
-        cost,
-        family.proof(budget),
-        units,
-        family.notes(budget),
+        family.name, rules, schedule, cost, family.proof(budget), units, family.notes(budget)
     )
 
 
@@ -134,12 +122,7 @@ def _budget(
     max_energy: float | None,
 ) -> float:
     """The pebbles (bytes, if states have sizes) that the given budget allows or needs."""
-    given = {
-        "pebbles": pebbles,
-        "memory": memory,
-        "max_moves": max_moves,
-        "max_energy": max_energy,
-    }
+    given = {"pebbles": pebbles, "memory": memory, "max_moves": max_moves, "max_energy": max_energy}
     named = {name: value for name, value in given.items() if value is not None}
     if len(named) > 1:
         raise wrong("there is one budget at a time", given=", ".join(named))

@@ -90,12 +90,7 @@ _WORKS = (
         "arrays",
         "func f(x: f64[m], w: f64[m], y: f64, n: i64)\n    for i = 1 to n\n"
         "        add x, w * 0.5\n        add y, dot(x, w)\n        add x[0:4], w[4:8]\n    end\n",
-        lambda scale: {
-            "x": np.ones(10),
-            "w": np.ones(10),
-            "y": 0.0,
-            "n": round(10_000 * scale),
-        },
+        lambda scale: {"x": np.ones(10), "w": np.ones(10), "y": 0.0, "n": round(10_000 * scale)},
     ),
     _CountedWork(
         "slices",

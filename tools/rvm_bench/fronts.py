@@ -72,10 +72,7 @@ def _stencil(u: Array[f64, "n"], c: f64, steps: i64) -> Any:
 
 
 def _mlp(
-    W1: Array[f64, "h", "d"],
-    W2: Array[f64, "k", "h"],
-    W3: Array[f64, "o", "k"],
-    x: Array[f64, "d"],
+    W1: Array[f64, "h", "d"], W2: Array[f64, "k", "h"], W3: Array[f64, "o", "k"], x: Array[f64, "d"]
 ) -> Any:
     y = np.tanh(W3 @ np.tanh(W2 @ np.tanh(W1 @ x)))
     return y @ y

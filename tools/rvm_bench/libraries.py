@@ -149,11 +149,7 @@ def jax(
 
 
 def torch(
-    model: Model,
-    seeds: _Seeds | None = None,
-    wrt: tuple[str, ...] = (),
-    *,
-    compile: bool = False,
+    model: Model, seeds: _Seeds | None = None, wrt: tuple[str, ...] = (), *, compile: bool = False
 ) -> tuple[Peer, ...]:
     """PyTorch, eager or compiled, forwards and as a gradient."""
 

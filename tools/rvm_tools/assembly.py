@@ -16,14 +16,7 @@ from rvm.program import AnyProgram, Function, Layout, Program, Record, head_text
 from rvm.verify import verify as verify_program
 from rvm_tools.messages import end, show, show_error, warnings_to
 from rvm_tools.options import reading_options
-from rvm_tools.programs import (
-    checked,
-    load_program,
-    pick_function,
-    read_bytes,
-    read_text,
-    written,
-)
+from rvm_tools.programs import checked, load_program, pick_function, read_bytes, read_text, written
 
 
 def assemble_file(
@@ -88,11 +81,7 @@ def _assembled(file: str, folders: Sequence[str]) -> Program:
     name, path = ("<stdin>", None) if file == "-" else (file, Path(file))
     try:
         return assemble(
-            read_text(file),
-            name,
-            include_path=folders,
-            includes=allowed_includes(),
-            path=path,
+            read_text(file), name, include_path=folders, includes=allowed_includes(), path=path
         )
     except AssemblyError:
         if front is not None:

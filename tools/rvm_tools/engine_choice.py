@@ -15,12 +15,7 @@ from rvm_tools.programs import load_program, pick_function
 
 
 def explain_engine(
-    file: str,
-    function: str | None,
-    engine: str,
-    strict: bool,
-    bits: str,
-    as_json: bool,
+    file: str, function: str | None, engine: str, strict: bool, bits: str, as_json: bool
 ) -> None:
     """Print the engine of a function, the reasons, and what it leaves to the reference engine."""
     program = load_program(file)
@@ -56,8 +51,4 @@ def _left_out(image: Image, name: str, options: Options) -> Iterator[tuple[str, 
         code: Code = image.code(f, False)
         for pc in sorted(plan_of(code, options.checks, options.strict).flow.apart):
             place = where(code, pc)
-            yield (
-                f,
-                place.line,
-                (place.text or code.instrs[pc].op).split(";")[0].strip(),
-            )
+            yield (f, place.line, (place.text or code.instrs[pc].op).split(";")[0].strip())

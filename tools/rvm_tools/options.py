@@ -196,12 +196,7 @@ def run_options(f: F) -> F:
             metavar="N",
             help="The most memory, such as 64M; if not given, a quarter of the computer's.",
         ),
-        click.option(
-            "--max-steps",
-            type=STEPS,
-            metavar="N",
-            help="The most steps, such as 1e6.",
-        ),
+        click.option("--max-steps", type=STEPS, metavar="N", help="The most steps, such as 1e6."),
         click.option(
             "--tolerance",
             type=click.FloatRange(min=0),

@@ -82,10 +82,7 @@ class PricedTables:
         """A schedule of that cost."""
         whole = self._whole
         self.lattices[whole].upto(pebbles)
-        return Schedule(
-            (TABLE[goal], whole, self.lattices[whole].count, pebbles),
-            self.expand,
-        )
+        return Schedule((TABLE[goal], whole, self.lattices[whole].count, pebbles), self.expand)
 
     def expand(self, name: Name) -> Sequence[Item]:
         """The items of a name: a table, a lattice, a length's index there, a number of pebbles."""

@@ -27,13 +27,7 @@ from typing import Any, NamedTuple, cast
 
 from rvm.pebble.actions import Action, Kind, at, composite, reverse, unadvance
 from rvm.pebble.chains.family import Family, whole
-from rvm.pebble.chains.knill import (
-    INFEASIBLE,
-    Line,
-    fewest_to_persist,
-    fewest_to_visit,
-    line,
-)
+from rvm.pebble.chains.knill import INFEASIBLE, Line, fewest_to_persist, fewest_to_visit, line
 from rvm.pebble.grammar import Item, Name, Schedule
 from rvm.pebble.tally import Tally
 

@@ -11,10 +11,7 @@ from rvm_tools.options import BYTES, STEPS, OneOf, includes_option
 
 GOALS = ("persist", "visit", "erase", "gradient")
 click.rich_click.OPTION_GROUPS["rvm pebble"] = [
-    {
-        "name": "Budget, one of",
-        "options": ["--pebbles", "--time", "--bytes", "--energy"],
-    },
+    {"name": "Budget, one of", "options": ["--pebbles", "--time", "--bytes", "--energy"]},
     {
         "name": "A chain, and its terms",
         "options": [

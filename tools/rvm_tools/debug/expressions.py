@@ -127,11 +127,7 @@ class Language:
         return found
 
     def _read(
-        self,
-        text: str,
-        function: Function,
-        regs: _Regs | None,
-        finish: Callable[[Expr], Expr],
+        self, text: str, function: Function, regs: _Regs | None, finish: Callable[[Expr], Expr]
     ) -> Expr:
         fresh = Declarations()
         fresh.constants, fresh.pures = self._declared.constants, self._declared.pures

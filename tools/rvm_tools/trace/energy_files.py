@@ -114,8 +114,5 @@ def _wrong(
     lines = text.splitlines()
     shown = lines[line - 1] if 0 < line <= len(lines) else ""
     return InputError(
-        "I030",
-        message,
-        where=Where(str(path), line, column, column + width, shown),
-        hint=hint,
+        "I030", message, where=Where(str(path), line, column, column + width, shown), hint=hint
     )

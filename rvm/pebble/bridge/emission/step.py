@@ -39,11 +39,7 @@ class Step:
 
 
 def step_of(
-    program: Program,
-    name: str,
-    number: str | None = None,
-    in_place: str | None = None,
-    by: int = 1,
+    program: Program, name: str, number: str | None = None, in_place: str | None = None, by: int = 1
 ) -> Step:
     """The step that a function of a program is.
 
@@ -87,9 +83,7 @@ def step_of(
 def _named(program: Program, name: str) -> Function:
     if name not in program:
         raise InputError(
-            "P020",
-            f"the program has no function `{name}`",
-            values={"functions": list(program)},
+            "P020", f"the program has no function `{name}`", values={"functions": list(program)}
         )
     return program.function(name)
 

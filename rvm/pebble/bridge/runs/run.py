@@ -93,12 +93,7 @@ class Run:
         self._stack = ExitStack()
 
     def _python(
-        self,
-        how: How,
-        step: Step,
-        x0: Any,
-        constants: Mapping[str, Any],
-        adjoints: bool,
+        self, how: How, step: Step, x0: Any, constants: Mapping[str, Any], adjoints: bool
     ) -> None:
         form = Form(x0)
         steps = Steps(step, how.inverse, bool(how.number), constants)

@@ -58,9 +58,7 @@ class Form:
                 return len(self.leaves) - 1
         hint = "a tuple in its place" if isinstance(state, list) else ""
         raise UsageError(
-            "P042",
-            f"{name} is a {type(state).__name__}; a state is {TYPICAL}",
-            hint=hint,
+            "P042", f"{name} is a {type(state).__name__}; a state is {TYPICAL}", hint=hint
         )
 
     # ------------------------------------------------------------ apart and together

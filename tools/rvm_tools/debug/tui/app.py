@@ -28,13 +28,7 @@ from rvm_tools.debug.session import Session
 from rvm_tools.debug.tui.help import HelpScreen
 from rvm_tools.debug.tui.journey import JourneyView
 from rvm_tools.debug.tui.keys import KEYS
-from rvm_tools.debug.tui.page import (
-    VIEWS,
-    code_of,
-    elements_of,
-    frames_of,
-    values_of,
-)
+from rvm_tools.debug.tui.page import VIEWS, code_of, elements_of, frames_of, values_of
 from rvm_tools.debug.tui.panes import CodePane, CommandLine, RowsPane, TimelinePane, painted
 from rvm_tools.debug.tui.past import Past
 from rvm_tools.debug.views import arrive, frame_text

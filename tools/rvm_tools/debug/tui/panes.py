@@ -195,13 +195,7 @@ class TimelinePane(Widget, can_focus=False):
         self.extent, self.known, self.time = 1, False, 0
 
     def show(
-        self,
-        past: Past,
-        model: Model,
-        marks: dict[str, int],
-        extent: int,
-        known: bool,
-        time: int,
+        self, past: Past, model: Model, marks: dict[str, int], extent: int, known: bool, time: int
     ) -> None:
         self.past, self.model, self.marks = past, model, marks
         self.extent, self.known, self.time = max(extent, time), known, time
