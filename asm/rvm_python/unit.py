@@ -101,6 +101,7 @@ class Unit:
             params = parameters.read()
         except Refused:
             params = []
+            reader.spoiled |= {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
         reader.changed = changed_names(node.body, reader.changes)
         body = reader.body(node.body)
         self._stacks[origin], self._passed[origin] = reader.stacks, reader.passed

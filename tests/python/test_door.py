@@ -644,3 +644,16 @@ def test_texts_are_read_as_utf_8() -> None:
 
 if __name__ == "__main__":
     STUB.write_text(words_stub(), encoding="utf-8")
+
+
+class Holder:
+    @rvm.reversible
+    def moved(self, x: i64):
+        x += 1
+
+
+def test_parameters_that_are_refused_are_not_missed_in_the_body() -> None:
+    with pytest.raises(rvm.AssemblyError) as caught:
+        Holder().moved(1)
+    (found,) = caught.value.diagnostics
+    assert found.message == "a method is not a reversible function"
