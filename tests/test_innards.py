@@ -13,6 +13,7 @@ import pytest
 import rich_click as click
 from rvm_tools.cli import cli
 from rvm_tools.values import assignments, inputs_for
+from sizes import thin
 from tools.running import COMMANDS, NORM
 
 import rvm
@@ -108,6 +109,7 @@ ARGUMENTS = {
 }
 
 
+@thin
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("given", [o for o in OPTIONS if o[0] not in ("bench", "dap")])
 def test_values_of_options(given: tuple[str, ...]) -> None:

@@ -29,6 +29,8 @@ LEAST = {
     "debugging.md": {"rasm": 2, "console": 2, "debug": 10},
 }
 """The pages that run, and how many blocks of each kind they have at least."""
+SLOW = ("pebbling.md", "pure.md")
+"""Pages that run for seconds."""
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +46,9 @@ def clean_tables() -> Iterator[None]:
     linked_body.cache_clear()
 
 
-@pytest.mark.parametrize("page", LEAST)
+@pytest.mark.parametrize(
+    "page", [pytest.param(p, marks=pytest.mark.wide) if p in SLOW else p for p in LEAST]
+)
 def test_pages_show_what_is_printed(page: str, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     counted = run_page(ROOT / "docs" / page, tmp_path)

@@ -212,6 +212,7 @@ print(hits)
 """
 
 
+@wide
 @unix
 def test_signals_while_a_call_compiles_leave_no_noise_and_no_half_made_code() -> None:
     """What destructors have to say would come on the error output, which is empty."""

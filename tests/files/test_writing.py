@@ -290,6 +290,7 @@ def writes(path: Path) -> list[str]:
     return found
 
 
+@wide
 def test_every_writer_writes_whole_files() -> None:
     for folder in ("rvm", "asm", "tools"):
         for path in sorted((ROOT / folder).rglob("*.py")):

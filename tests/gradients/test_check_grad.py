@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from gradients.test_functions import FLAT, KNOWN, NAMES, points, program
 from rvm_tools.isa_page import members
-from sizes import wide
+from sizes import thin, wide
 
 import rvm
 from rvm.isa.user import apply
@@ -236,6 +236,7 @@ def test_quotients_are_as_good_as_they_say(text: str, x: float, formula: str) ->
         assert not replace(row, gradient=row.gradient * factor).agrees(1e-6), factor
 
 
+@thin
 @pytest.mark.parametrize("t", members("real"))
 def test_functions_of_the_table(t: str) -> None:
     """Right gradients are called right; a part in a hundred off is found wherever it can be."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from gradients.agreeing import ENGINES, agree
 from rvm_tools.isa_page import members
-from sizes import sized, thin
+from sizes import sized, thin, wide
 
 import rvm
 from rvm.engines import executing
@@ -197,7 +197,7 @@ UNUSED = {
 """Calls, and arguments at which a derivative is too large for a float."""
 
 
-@thin
+@wide
 @pytest.mark.parametrize("engine", executing())
 def test_what_is_not_asked_for_passes_nothing(engine: str) -> None:
     """Nor does the tangent of what does not change."""

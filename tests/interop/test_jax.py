@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from interop.formulas import PARTS, example
+from sizes import wide
 
 import rvm
 from rvm.interop.jax import function
@@ -65,6 +66,7 @@ def test_values_and_gradients_are_jaxs_own(name: str) -> None:
             close(a, b, rtol=1e-12, atol=1e-13)
 
 
+@wide
 @each_formula
 @pytest.mark.parametrize("mode", ["mixed", "reverse", "forward"])
 def test_second_derivatives_are_jaxs_own(name: str, mode: str) -> None:
@@ -104,6 +106,7 @@ def test_batches(name: str) -> None:
     )
 
 
+@wide
 def test_third_order_in_each_mode() -> None:
     f = example("norm", "length")
     x = jnp.array([1.0, 2.0, -0.5])

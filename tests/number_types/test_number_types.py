@@ -95,6 +95,7 @@ def plain(result: Any) -> tuple[Any, ...]:
     return result.x, result.y.tobytes(), tuple(result.s)
 
 
+@thin
 @pytest.mark.parametrize("name", NEW)
 def test_every_engine_runs_programs_there_and_back(name: str) -> None:
     f = rvm.assemble(TEXTS[name]).f

@@ -123,6 +123,7 @@ if __name__ == "__main__":
 """
 
 
+@wide
 @pytest.mark.parametrize("home", ["main", "module"])
 def test_own_opcodes_in_spawned_processes(home: str, tmp_path: Path) -> None:
     if home == "main":

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 from attack.programs.blind import DATA, random_program
+from sizes import thin
 
 from rvm.transform import invert
 from rvm.verify import findings, liveness
@@ -13,6 +14,7 @@ from rvm.verify import findings, liveness
 SEEDS = range(150)
 
 
+@thin
 @pytest.mark.parametrize("start", range(0, 150, 50))
 def test_sound_programs_and_their_inverses_pass(start: int) -> None:
     for seed in range(start, start + 50):
