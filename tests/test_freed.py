@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import thin
 
 import rvm
 from rvm.engines import ENGINES
@@ -54,6 +55,7 @@ def arrays(found: Any) -> list[np.ndarray[Any, Any]]:
     return [a for v in found.values() for a in arrays(v)] if hasattr(found, "values") else []
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", CALLS)
 def test_results_are_freed_at_once(name: str, engine: str) -> None:

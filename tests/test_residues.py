@@ -218,6 +218,7 @@ def verdict(library: rvm.Library, name: str, engine: str, given: dict[str, Any])
     return "passes"
 
 
+@wide
 @pytest.mark.parametrize("engine", ENGINES)
 @some
 def test_verdicts_do_not_depend_on_units(engine: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import thin
 
 import rvm
 from rvm.engines import ENGINES
@@ -77,6 +78,7 @@ def same(a: Any, b: Any) -> bool:
     return bool(np.all(nan | ((a == b) & (np.signbit(a) == np.signbit(b)))))
 
 
+@thin
 @pytest.mark.parametrize("t", TYPES)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_extremes_are_the_first_of_equals(engine: str, t: str) -> None:

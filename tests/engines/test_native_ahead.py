@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import thin
 
 import rvm
 from rvm.engines import LAW
@@ -51,6 +52,7 @@ def test_there_are_such_functions() -> None:
     assert {"exp", "log", "tanh", "sin", "sigmoid"} <= set(NAMES)
 
 
+@thin
 @pytest.mark.parametrize("name", NAMES)
 def test_bits_are_those_of_the_law(name: str) -> None:
     program = rvm.assemble(

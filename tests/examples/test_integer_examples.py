@@ -510,6 +510,7 @@ SUNSCREEN_CIPHER = bytes.fromhex(
 )
 
 
+@thin
 @each_engine
 def test_chacha20_of_the_rfc(engine: str) -> None:
     encrypt = function("chacha20", "encrypt", engine)

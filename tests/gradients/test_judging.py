@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from attack.programs import smooth
-from sizes import part, sized
+from sizes import part, sized, thin, wide
 
 import rvm
 from rvm.derive import estimate, gate
@@ -63,6 +63,7 @@ class Counted(Run):
         Counted.ticks_of[kind] = Counted.ticks_of.get(kind, 0) + self.ticks
 
 
+@thin
 @pytest.mark.parametrize("engine", ["auto", *(e for e in ("native",) if not ENGINES[e].missing())])
 @pytest.mark.parametrize("leap", LEAPS)
 def test_judging_takes_a_few_runs(leap: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,6 +97,7 @@ def apart(program: Program) -> set[tuple[str, bool, int]]:
     }
 
 
+@wide
 @sized
 def test_perturbed_code_is_compiled_where_other_code_is() -> None:
     functions: list[FunctionHandle] = [make() for make in LEAPS.values()]

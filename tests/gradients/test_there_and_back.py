@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gradients.agreeing import ENGINES
-from sizes import first_and_another, part, sized
+from sizes import first_and_another, part, sized, thin, wide
 
 import rvm
 from rvm.faults import InvertibilityError
@@ -94,6 +94,7 @@ def inputs(seed: int, t: str, scale: int) -> dict[str, Any]:
     return {p: v if isinstance(v, np.ndarray) else np.asarray(v).item() for p, v in given.items()}
 
 
+@thin
 @pytest.mark.parametrize("t", TYPES)
 @pytest.mark.parametrize("undo", [False, True])
 @pytest.mark.parametrize("mark", MARKS)
@@ -146,6 +147,7 @@ func f(x: T, y: T, v: T[n], e: T)
 """
 
 
+@wide
 @pytest.mark.parametrize("t", TYPES)
 @sized
 def test_a_forgotten_undo_is_refused(t: str) -> None:

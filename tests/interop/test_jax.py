@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from interop.formulas import PARTS, example
-from sizes import wide
+from sizes import thin, wide
 
 import rvm
 from rvm.interop.jax import function
@@ -53,6 +53,7 @@ def scalar(f: Any) -> Any:
     return loss
 
 
+@thin
 @each_formula
 def test_values_and_gradients_are_jaxs_own(name: str) -> None:
     f, inputs, outputs, formula, arguments = FORMULAS[name]
@@ -85,6 +86,7 @@ def test_second_derivatives_are_jaxs_own(name: str, mode: str) -> None:
     close(mine, jax.hessian(scalar(formula))(*arguments), rtol=1e-11, atol=1e-12)
 
 
+@thin
 @each_formula
 def test_batches(name: str) -> None:
     f, inputs, outputs, formula, arguments = FORMULAS[name]

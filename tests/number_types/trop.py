@@ -21,7 +21,7 @@ class Tropical(NumberSystem):
         whole = {f: system(I64).code(f, (I64, I64)) for f in system(I64).codes}
         kept = {f: whole[f] for f in ("<", "<=", ">", ">=", "==", "!=", "min", "max", "neg")}
         made = {"+": whole["max"], "*": whole["+"], "/": whole["-"]}
-        extreme = "extreme(np.max, {0})"
+        extreme = "extreme(np.argmax, {0})"
         codes = {f: c for f, c in {**kept, **made}.items() if c is not None}
         super().__init__(t, 0, {**codes, "sum": Code(extreme, extreme)})
 
