@@ -101,39 +101,34 @@ class Translator:
         work = self.cs.StorageType.WORK
         return self.cs.Forward(i, j, keep is not None, adjoint, work if keep is None else keep)
 
-    def _advance(self, i: int, j: int) -> list[Any]:
+    def _fetched(self, i: int, last: bool) -> list[Any]:
+        """What brings s_i to WORK, unless it is there; out of RAM if that is its `last` use."""
         storage = self.cs.StorageType
-        here, self.work = self.work, j
         if i in self.ram:
-            return [self.cs.Copy(i, storage.RAM, storage.WORK), self._forward(i, j)]
-        assert here == i, f"state {i} is not available"
-        self.ram.add(i)
-        return [self._forward(i, j, storage.RAM)]
-
-    def _overwrite(self, i: int, j: int) -> list[Any]:
-        storage = self.cs.StorageType
-        here, self.work = self.work, j
-        if i in self.ram:
-            self.ram.remove(i)
-            return [self.cs.Move(i, storage.RAM, storage.WORK), self._forward(i, j)]
-        assert here == i, f"state {i} is not available"
-        if self.saving == i:
-            self.saving = None
-            self.disk.add(i)
-            return [self._forward(i, j, storage.DISK)]
-        return [self._forward(i, j)]
-
-    def _reverse(self, i: int, j: int, last: bool) -> list[Any]:
-        storage = self.cs.StorageType
-        out = []
-        if i in self.ram:
-            fetch = self.cs.Move if last else self.cs.Copy
-            out.append(fetch(i, storage.RAM, storage.WORK))
             if last:
                 self.ram.remove(i)
-        else:
-            assert self.work == i and last, f"state {i} is not available, or lost with its adjoint"
-        self.work = None
+            return [(self.cs.Move if last else self.cs.Copy)(i, storage.RAM, storage.WORK)]
+        assert self.work == i, f"state {i} is not available"
+        return []
+
+    def _advance(self, i: int, j: int) -> list[Any]:
+        out, self.work = self._fetched(i, False), j
+        if out:
+            return [*out, self._forward(i, j)]
+        self.ram.add(i)
+        return [self._forward(i, j, self.cs.StorageType.RAM)]
+
+    def _overwrite(self, i: int, j: int) -> list[Any]:
+        out, self.work = self._fetched(i, True), j
+        if out or self.saving != i:
+            return [*out, self._forward(i, j)]
+        self.saving = None
+        self.disk.add(i)
+        return [self._forward(i, j, self.cs.StorageType.DISK)]
+
+    def _reverse(self, i: int, j: int, last: bool) -> list[Any]:
+        out, self.work = self._fetched(i, last), None
+        assert out or last, f"state {i} is lost with its adjoint"
         return [*out, self._forward(i, j, adjoint=True), self.cs.Reverse(j, i, True)]
 
 

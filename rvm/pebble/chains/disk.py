@@ -31,8 +31,9 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.pebble.actions import Kind, advance, at, overwrite, reverse
+from rvm.pebble.actions import Kind, at, reverse
 from rvm.pebble.chains.family import CHECKED, Family, too_large, whole
+from rvm.pebble.chains.revolve import read_again, staying
 from rvm.pebble.grammar import Item, Name, Schedule
 
 WORK = 400_000_000
@@ -130,7 +131,7 @@ class DiskTables:
             return [*drop, Item(reverse(1))]
         if kind == "input":
             m = self._split(n, self._from_input(k), self.levels[k].memory[-1])[1]
-            return self._staying(n, m, k, d, kind)
+            return staying(m, ("A", n - m, k, d), (kind, m, k, d))
         more, less = (d, d) if self.unlimited else (d + 1, d - 1)
         if kind == "B":
             if self._in_memory(n, k, more)[0] > self.levels[k].both[d, n]:
@@ -139,7 +140,7 @@ class DiskTables:
         cost, m = self._in_memory(n, k, d)
         if kind == "A" and cost > self.levels[k].memory[d, n]:
             return [Item(at(Kind.SAVE, 0)), *self._on_disk(n, k, less)]
-        return [*drop, *self._staying(n, m, k, d, "A")]
+        return [*drop, *staying(m, ("A", n - m, k - 1, d), ("A", m, k, d))]
 
     def _in_memory(self, n: int, k: int, d: int) -> tuple[float, int]:
         """A0, and its m."""
@@ -150,22 +151,7 @@ class DiskTables:
     def _on_disk(self, n: int, k: int, d: int) -> list[Item]:
         """The items of B0."""
         _, m = self._split(n, self.levels[k].both[d], self.levels[k].memory[d])
-        return [
-            Item(overwrite(0, m)),
-            Item(("A", n - m, k, d), m),
-            Item(at(Kind.FREE, m)),
-            Item(at(Kind.LOAD, 0)),
-            Item(("B", m, k, d)),
-        ]
-
-    def _staying(self, n: int, m: int, k: int, d: int, kind: str) -> list[Item]:
-        """The state stays in memory while the steps after m are swept."""
-        return [
-            Item(advance(0, m)),
-            Item(("A", n - m, k - (kind == "A"), d), m),
-            Item(at(Kind.FREE, m)),
-            Item((kind, m, k, d)),
-        ]
+        return read_again(m, ("A", n - m, k, d), ("B", m, k, d))
 
 
 @lru_cache(maxsize=8)

@@ -17,7 +17,7 @@ from typing import cast
 from rvm.pebble.actions import Kind, advance, at, overwrite, reverse
 from rvm.pebble.chains.disk import Staged
 from rvm.pebble.chains.family import whole
-from rvm.pebble.chains.revolve import split
+from rvm.pebble.chains.revolve import read_again, split, staying
 from rvm.pebble.grammar import Item, Name, Schedule
 
 
@@ -77,13 +77,13 @@ class MultistageRules:
             last = [Item(reverse(1))]
             return last if kind == "C" else [Item(at(Kind.DROP, 0)), *last, Item(at(Kind.FREE, 0))]
         m = split(n, c)
+        before = kind, m, c
         if n - m > 1 and self.places - c in self.on_disk:
-            right = [Item(at(Kind.SAVE, m)), Item(("W", n - m, c - 1), m)]
-        else:
-            right = [Item(("C", n - m, c - 1), m), Item(at(Kind.FREE, m))]
-        if kind == "C":
-            return [Item(advance(0, m)), *right, Item(("C", m, c))]
-        return [Item(overwrite(0, m)), *right, Item(at(Kind.LOAD, 0)), Item(("W", m, c))]
+            goes = overwrite(0, m) if kind == "W" else advance(0, m)
+            saved = [Item(at(Kind.SAVE, m)), Item(("W", n - m, c - 1), m)]
+            again = [Item(at(Kind.LOAD, 0))] if kind == "W" else []
+            return [Item(goes), *saved, *again, Item(before)]
+        return (read_again if kind == "W" else staying)(m, ("C", n - m, c - 1), before)
 
 
 class Multistage(Staged):

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from math import comb, inf
 from typing import cast
 
-from rvm.pebble.actions import Kind, advance, at, reverse
+from rvm.pebble.actions import Kind, advance, at, overwrite, reverse
 from rvm.pebble.chains.family import Family, whole
 from rvm.pebble.chains.knill import INFEASIBLE
 from rvm.pebble.grammar import Item, Name, Schedule
@@ -74,16 +74,22 @@ class RevolveRules:
             rows = [Item(("up", n - 1, 0)), Item(("wipe", n - 1, 0))] if n > 1 else []
             return [*rows, Item(reverse(1))]
         m = split(n, c)
-        return (
-            Item(advance(0, m)),
-            Item(self.name(n - m, c - 1), m),
-            Item(at(Kind.FREE, m)),
-            Item(self.name(m, c)),
-        )
+        return staying(m, self.name(n - m, c - 1), self.name(m, c))
 
     def name(self, n: int, slots: int) -> Name:
         """A name; with a slot for each state their number does not matter."""
         return "R", n, min(n, slots)
+
+
+def staying(m: int, after: Name, before: Name) -> list[Item]:
+    """A state stays while what comes after s_m is swept, and then what comes before."""
+    return [Item(advance(0, m)), Item(after, m), Item(at(Kind.FREE, m)), Item(before)]
+
+
+def read_again(m: int, after: Name, before: Name) -> list[Item]:
+    """A state that is on disk makes room for s_m meanwhile, and is read again."""
+    gone = [Item(at(Kind.FREE, m)), Item(at(Kind.LOAD, 0))]
+    return [Item(overwrite(0, m)), Item(after, m), *gone, Item(before)]
 
 
 def row(kind: str, n: int) -> Sequence[Item]:
