@@ -7,7 +7,7 @@ does all of its work or raises before it changed anything.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -76,13 +76,10 @@ def drop_array(
     shape: tuple[int, ...],
     expected: Any,
     name: str = "",
-    size: float | None = None,
-    updates: float = 0.0,
-    *,
-    logged: bool = False,
-    returns: bool = False,
+    *sizes: float,
+    **how: bool,
 ) -> None:
-    """Check that an array has this shape and these values, and give up its memory."""
+    """Check that an array has this shape and these values (see `residue`); give up its memory."""
     if shape != array.shape:
         raise InvertibilityError(
             "R012",
@@ -92,7 +89,7 @@ def drop_array(
     if np.shape(expected) != shape:
         fits(array, expected)
         expected = np.broadcast_to(np.asarray(expected, sys.dtype), shape)
-    residue(state, sys, array, expected, name, size, updates, logged=logged, returns=returns)
+    residue(state, sys, array, expected, name, *sizes, **how)
     state.account.live_bytes -= array.nbytes
 
 
@@ -117,50 +114,50 @@ def residue(
     made of, and is known.
     """
     tolerance = state.options.tolerance
-    off = differing(held, expected, bits=logged or tolerance == 0)
-    if not np.any(off):
+    differs = differing(held, expected, bits=logged or tolerance == 0)
+    if not np.any(differs):
         if logged:
             keep(state, (sys, expected, held))
         return
     if sys.exact or tolerance == 0:
         notes = () if sys.exact else ("the tolerance is 0: every bit counts",)
         raise _other(sys, name, held, expected, notes)
-    gap, magnitude = _gap(held, expected, off)
+    gap, magnitude = _gap(held, expected, differs)
     if not math.isfinite(gap):
         raise _other(sys, name, held, expected, ("the difference is not finite",))
     if size is None and state.edited and tolerance is None:
         # What was changed from outside is not known by construction.
         size, updates = gap, PASSED
     drift = 0.0
-    if size is not None:
-        judge = _returned if returns else _judged
-        drift = judge(state, sys, name, held, expected, gap, magnitude, size, updates)
+    if size is not None and tolerance != math.inf:
+        off = _Off(state, sys, name, held, expected, gap, magnitude)
+        drift = (_returned if returns else _judged)(off, max(size, magnitude), updates)
     if logged:
         keep(state, (sys, expected, held))
     else:
-        state.account.erased_bits += sys.type.bits * int(np.count_nonzero(off))
+        state.account.erased_bits += sys.type.bits * int(np.count_nonzero(differs))
     state.account.drift = max(state.account.drift, drift)
 
 
-def _judged(
-    state: State,
-    sys: NumberSystem,
-    name: str,
-    held: Any,
-    expected: Any,
-    gap: float,
-    magnitude: float,
-    size: float,
-    updates: float,
-) -> float:
+class _Off(NamedTuple):
+    """A place that does not hold what it must, by how much, and how large that is."""
+
+    state: State
+    sys: NumberSystem
+    name: str
+    held: Any
+    expected: Any
+    gap: float
+    magnitude: float
+
+
+def _judged(off: _Off, size: float, updates: float) -> float:
     """How far a place is from its value, in parts of what is allowed.
 
     R001 unless rounding explains that, and leaves something of a value that is more than rounding.
     """
+    state, sys, name, held, expected, gap, magnitude = off
     tolerance = state.options.tolerance
-    if tolerance == math.inf:
-        return 0.0
-    size = max(size, magnitude)
     allowed = allowance(sys.type, size, updates, tolerance)
     doubt = 1.0
     if state.pardons:
@@ -190,25 +187,13 @@ def _judged(
     return gap / allowed if gap else 0.0
 
 
-def _returned(
-    state: State,
-    sys: NumberSystem,
-    name: str,
-    held: Any,
-    expected: Any,
-    gap: float,
-    magnitude: float,
-    size: float,
-    updates: float,
-) -> float:
+def _returned(off: _Off, size: float, updates: float) -> float:
     """How far a place is from where it began, in parts of how far a gradient's values may be.
 
     R017 if it is further, unless that is judged later.
     """
-    tolerance = state.options.tolerance
-    if tolerance == math.inf:
-        return 0.0
-    allowed = allowance(sys.type, max(size, magnitude), updates, tolerance)
+    state, sys, name, held, expected, gap, _ = off
+    allowed = allowance(sys.type, size, updates, state.options.tolerance)
     if not gap <= allowed and not state.options.judged_later:
         raise InvertibilityError(
             "R017",

@@ -34,6 +34,17 @@ GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)
 """2**64 divided by the golden ratio, as a signed number: the factor of Fibonacci hashing (Knuth,
 "Sorting and Searching", 6.4)."""
 
+DRAINED = f"""  br i1 %full, label %drain, label %out
+drain:
+  %emptying = getelementptr i64, ptr %ctx, i64 {EMPTY}
+  %empty = load ptr, ptr %emptying
+  call void %empty(ptr %ctx)
+  br label %out
+out:
+  ret void
+}}
+"""
+"""The end of a function that has Python empty what is `%full`."""
 RUNTIME = {
     "rvm_room": """
 define internal noalias ptr @rvm_room(i64 %size) {
@@ -307,16 +318,7 @@ insert:
   %mosts = getelementptr i64, ptr %ctx, i64 {MOST}
   %most = load i64, ptr %mosts
   %full = icmp uge i64 %used1, %most
-  br i1 %full, label %drain, label %out
-drain:
-  %emptying = getelementptr i64, ptr %ctx, i64 {EMPTY}
-  %empty = load ptr, ptr %emptying
-  call void %empty(ptr %ctx)
-  br label %out
-out:
-  ret void
-}}
-""",
+{DRAINED}""",
     "rvm_called": f"""
 define internal void @rvm_called(ptr %ctx, i64 %code, i64 %entered, i64 %left) noinline {{
   %log = getelementptr i64, ptr %ctx, i64 {LOG}
@@ -331,16 +333,7 @@ define internal void @rvm_called(ptr %ctx, i64 %code, i64 %entered, i64 %left) n
   %bound = getelementptr i64, ptr %ctx, i64 {LOG_END}
   %end = load ptr, ptr %bound
   %full = icmp uge ptr %next, %end
-  br i1 %full, label %drain, label %out
-drain:
-  %emptying = getelementptr i64, ptr %ctx, i64 {EMPTY}
-  %empty = load ptr, ptr %emptying
-  call void %empty(ptr %ctx)
-  br label %out
-out:
-  ret void
-}}
-""",
+{DRAINED}""",
     **LOGGING,
 }
 """Definitions by name.  A stack is a row of three: pointer to the values, how many, room for how

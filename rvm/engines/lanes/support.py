@@ -6,7 +6,6 @@ that finds lanes at fault raises `Failing` before it changes anything.
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable, Iterable
 from itertools import count, repeat
 from typing import Any
@@ -19,6 +18,7 @@ from rvm.engines.lanes.arrays import FORMS
 from rvm.engines.lanes.faults import Failing, Varied
 from rvm.engines.lanes.stacks import LaneStack
 from rvm.engines.memory import has_shape
+from rvm.engines.python import execute
 from rvm.engines.support import SUPPORT, Trouble, defined_in
 from rvm.numbers import NumberSystem
 from rvm.numbers.base import differing
@@ -333,8 +333,6 @@ _serial = count()
 
 def defined(kind: str, text: str, more: dict[str, object]) -> dict[str, Any]:
     """What a text over lanes defines; `more` are names that it uses beside the common ones."""
-    filename = f"<rvm lanes {kind} #{next(_serial)}>"
-    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-    space = {**NAMES, **LANE_NAMES, **more}
-    exec(compile(text, filename, "exec"), space)
-    return space
+    names = {**NAMES, **LANE_NAMES, **more}
+    execute(text, f"<rvm lanes {kind} #{next(_serial)}>", names)
+    return names

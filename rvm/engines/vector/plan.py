@@ -40,7 +40,7 @@ class LoopPlan:
     With `counters` it counts what it executes.  `constants` are the names that the source binds.
 
     `lines` are those of a function `name(n, state, …)` which returns whether the loop goes on, the
-    ticks left and the variables in `results`; `guard` tells if it is worth calling.
+    ticks left and the variables in `results`.
     """
 
     def __init__(
