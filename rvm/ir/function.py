@@ -38,20 +38,20 @@ Onward = Callable[[int, bool], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CodePlan:
     """What is known of a code before its graph is made."""
 
     flow: Flow
     loops: dict[int, Counted]
 
 
-def plan_of(code: Code, checks: bool, strict: int) -> Plan:
+def plan_of(code: Code, checks: bool, strict: int) -> CodePlan:
     """The shape of a code, worked out once."""
-    key = (Plan, checks, strict)
-    return once(code.compiled, key, Plan, lambda: _planned(code, checks, strict))
+    key = (CodePlan, checks, strict)
+    return once(code.compiled, key, CodePlan, lambda: _planned(code, checks, strict))
 
 
-def _planned(code: Code, checks: bool, strict: int) -> Plan:
+def _planned(code: Code, checks: bool, strict: int) -> CodePlan:
     calls = {
         pc
         for pc, i in enumerate(code.instrs)
@@ -62,7 +62,7 @@ def _planned(code: Code, checks: bool, strict: int) -> Plan:
     declare(b)
     apart = {pc for pc in range(len(code)) if pc not in calls and not _is_able(b, pc)}
     flow = Flow(code, apart, calls)
-    return Plan(flow, counted(code, flow, strict))
+    return CodePlan(flow, counted(code, flow, strict))
 
 
 def _is_able(b: FunctionBuilder, pc: int) -> bool:

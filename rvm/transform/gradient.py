@@ -38,7 +38,7 @@ from rvm.transform.duals import (
 from rvm.transform.forth import without_directions
 from rvm.transform.graph import Graph
 from rvm.transform.maps import adjoint_map
-from rvm.transform.walker import Rules, Walker, placed
+from rvm.transform.walker import DualRules, Walker, placed
 from rvm.transform.zeros import passes_nothing, zeros
 from rvm.types import Array, RegisterType, Scalar, Stack, ValueType, elem_of
 from rvm.verify import inout_slots
@@ -346,7 +346,7 @@ def _adjoint_call(w: Walker, instr: Instr) -> None:
         w.emit("drop", bar)
 
 
-ADJOINT_RULES = Rules(
+ADJOINT_RULES = DualRules(
     word="adjoint",
     suffix=BAR,
     part="g",

@@ -25,7 +25,7 @@ from rvm.transform.duals import DOT, Form, forms, reachable, unique, with_called
 from rvm.transform.factors import signed
 from rvm.transform.graph import Graph, Node
 from rvm.transform.maps import tangent_map
-from rvm.transform.walker import OPS, Rules, Walker, placed
+from rvm.transform.walker import OPS, DualRules, Walker, placed
 from rvm.types import Array, Scalar, ValueType, elem_of, rank_of
 from rvm.verify import inout_slots
 
@@ -203,7 +203,7 @@ def _moved(w: Walker, instr: Instr) -> None:
     w.emit_duals(instr.op, *instr.args)
 
 
-TANGENT_RULES = Rules(
+TANGENT_RULES = DualRules(
     word="tangent",
     suffix=DOT,
     part="d",

@@ -33,7 +33,7 @@ OPS = {"+": "add", "-": "sub", "^": "xor", "*": "mul", "/": "div"}
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class DualRules:
     """What becomes of instructions, and how duals are called."""
 
     word: str
@@ -70,7 +70,7 @@ class Walker(Duals):
         f: Function,
         functions: dict[str, Function],
         names: dict[str, str],
-        rules: Rules,
+        rules: DualRules,
         changed: Changed,
         without: frozenset[int] = frozenset(),
     ) -> None:

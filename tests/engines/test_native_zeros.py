@@ -7,16 +7,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import thin
 
 import rvm
+from rvm.engines import ENGINES, executing
 from rvm.faults import Fault
 from rvm.image import image_of
 from rvm.ir.function import plan_of
 from rvm.ir.loop_facts import live_at
 from rvm.ir.zeros import zeros
+from rvm.registry import LAW
 from rvm.run.machine import Machine
 
 pytest.importorskip("llvmlite")
+COMPARED = (LAW, *(e for e in executing() if ENGINES[e].compiles))
+"""The engine that is right, and the one with machine code."""
 ODD = (0.0, -0.0, 1.5, -2.0, float("inf"), float("nan"), 5e-324)
 HEAD = """
 func f(y: f64, v: f64[n], a: f64, b: f64, i: i64)
@@ -115,7 +120,7 @@ def test_sums_whose_sign_may_be_told(what: str) -> None:
 def test_all_states_on_the_way_are_those_of_the_tree_walk(what: str) -> None:
     program = rvm.assemble(text_of((QUIET | TELLING)[what])).program
     for a, b in product(ODD, repeat=2):
-        one, other = (machine(program, e, a, b) for e in ("reference", "native"))
+        one, other = (machine(program, e, a, b) for e in COMPARED)
         while not one.finished:
             one.step()
             other.seek(one.time)
@@ -132,7 +137,7 @@ def test_so_are_those_at_an_error(what: str) -> None:
     ).program
     for a, b in product(ODD, repeat=2):
         seen: list[Any] = []
-        for engine in ("reference", "native"):
+        for engine in COMPARED:
             m = machine(program, engine, a, b, 2)
             with pytest.raises(Fault):
                 m.run()
@@ -140,6 +145,7 @@ def test_so_are_those_at_an_error(what: str) -> None:
         assert seen[0] == seen[1], (a, b)
 
 
+@thin
 @pytest.mark.parametrize("what", GRADIENTS)
 @pytest.mark.parametrize("t", ["f64", "f32"])
 def test_gradients_have_the_bits_of_the_tree_walk(what: str, t: str) -> None:
@@ -150,7 +156,7 @@ def test_gradients_have_the_bits_of_the_tree_walk(what: str, t: str) -> None:
     for a, b, seed in product(ODD, ODD, (1.0, -0.0)):
         start = {"y": -0.0, "a": a, "b": b, "i": 2}
         seen: list[Any] = []
-        for engine in ("reference", "native"):
+        for engine in COMPARED:
             try:
                 found = f.with_options(engine=engine).vjp({"y": seed}, start)
                 seen.append({k: bits(v) for k, v in dict(found).items()})

@@ -16,7 +16,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from rvm.faults import UsageError
-from rvm.pebble.bridge.emission.player import Player, Symbols, packed, whole
+from rvm.pebble.bridge.emission.player import PlayWriter, Symbols, packed, whole
 from rvm.pebble.bridge.emission.recursion import recursion
 from rvm.pebble.bridge.emission.step import Step, step_of
 from rvm.pebble.bridge.emission.table import Table
@@ -108,7 +108,7 @@ def _tabled(
         back = f"`{name}` erases what it needs no more: it cannot be run back"
     return [
         whole(step, table, packing, symbols, plan.goal, back).function(name, span),
-        Player(step, symbols, table, packing, plan.goal == "erase").function(play, span),
+        PlayWriter(step, symbols, table, packing, plan.goal == "erase").function(play, span),
         *fill_functions(fill, packing.values, span, used),
         *(f for f in found.values() if f.name not in program),
     ]

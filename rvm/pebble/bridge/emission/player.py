@@ -61,7 +61,7 @@ def _fields(row: Row, table: Table) -> dict[str, int]:
     }
 
 
-class Player(StepWriter):
+class PlayWriter(StepWriter):
     """The function `play` for the operations of a table."""
 
     def __init__(
@@ -250,7 +250,7 @@ def whole(
     w.filled(
         len(packing.values),
         symbols.fill,
-        lambda own: Player.play("call", w, own, numbers, symbols.play),
+        lambda own: PlayWriter.play("call", w, own, numbers, symbols.play),
     )
     if goal == "persist":
         assert y is not None
