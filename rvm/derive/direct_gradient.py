@@ -26,12 +26,12 @@ from rvm.derive.places import wanted
 from rvm.derive.target import Target
 from rvm.expr import Place
 from rvm.faults import RvmError
-from rvm.host.once import making
+from rvm.host.once import making, once
 from rvm.host.signals import interrupted, is_ctrl_c
 from rvm.image import Code, image_of
 from rvm.isa import place as typed_place
 from rvm.numbers import system
-from rvm.program import Function, Program
+from rvm.program import Function, Program, slots_of
 from rvm.run.binding import bind
 from rvm.run.direct import is_direct
 from rvm.run.intake import ODD, Intake, address_of, takes
@@ -58,28 +58,31 @@ class ThereAndBack:
     """A function's gradient program, run on machine code in one go.
 
     On the way further registers gain the values of parameters that are single floats, and the last
-    that of the loss, if there is a place for it.
+    that of the loss, if there is a place for it.  Parameters `without` adjoints are only read.
     """
 
-    def __init__(self, target: Target, loss: Place | None) -> None:
+    def __init__(
+        self, target: Target, loss: Place | None, without: frozenset[int] = frozenset()
+    ) -> None:
         from rvm.engines.native.flight import Launch
         from rvm.engines.native.roots import Derived
 
         self.program, self.name = program, name = target.program, target.name
         self.function = function = target.function
         self.inout = image_of(program).inout[name]
-        self.slots = bar_slots(function)
+        self.slots = bar_slots(function, without)
         self.floats = [k for k in sorted(self.inout) if function.registers[k].type in (F64, F32)]
         places = [typed_place(k, function.registers[k].type) for k in self.floats]
         places += [] if loss is None else [loss]
         self.given = len(places)
         self.names = _names(function, self.slots)
+        self.able = _able(function)
 
         def make() -> Code:
-            made = valued(gradient_program(program, name), places)
+            made = valued(gradient_program(program, name, without), places)
             return image_of(made).code(made.entry, False)
 
-        what = ("gradient", name, repr(loss))
+        what = ("gradient", name, repr(loss), repr(sorted(without)))
         self.launch = Launch(Derived(program, what, make), target.options.checks)
         layout = self.launch.layout
         self.intake = Intake(function, layout, self.inout) if takes(function) else None
@@ -152,7 +155,7 @@ class ThereAndBack:
 
         def evidence() -> Evidence:
             found = {k: regs[slot] for k, slot in self.slots.items()}
-            seeds = {k: zero_dual(function, k, start[k]) for k in self.slots}
+            seeds = {k: zero_dual(function, k, start[k]) for k in bar_slots(function)}
             seed(seeds)
             return Evidence(self.program, self.name, False, options, start, seeds, found)
 
@@ -164,7 +167,7 @@ class ThereAndBack:
             return Info.of(rounding, judge=Judge(evidence, wrt))
 
         if self.names is not None:
-            wanted_names = self.names if wrt is None else wanted(function, self.names, wrt)
+            wanted_names = self.names if wrt is None else wanted(function, self.able, wrt)
             by_name = self.names.items()
             return regs, Result({n: regs[k] for n, k in by_name if n in wanted_names}, info)
         duals = {k: regs[slot] for k, slot in self.slots.items()}
@@ -233,26 +236,64 @@ def direct_vjp(
 ) -> Result | None:
     """The inputs' adjoints from those of the results; None where it does not apply."""
     options = target.options
-    run = _made(target, "", lambda: ThereAndBack(target, None))
+    without = _unwanted(target, wrt, seeds) if isinstance(seeds, Mapping) else frozenset()
+    run = _made(target, "", without, lambda: ThereAndBack(target, None, without))
     if run is None:
         return None
     found = run.run(inputs, lambda bars: add_seeds(target.function, bars, seeds), wrt, options)
     return None if found is None else found[1]
 
 
-def direct_gradient(target: Target, loss: str) -> DirectGradient | None:
+def direct_gradient(
+    target: Target, loss: str, wrt: Collection[str] | None = None
+) -> DirectGradient | None:
     """The direct gradient of a loss; None where options, parameters or the loss ask for more."""
-    return _made(target, loss, lambda: _of_loss(target, loss))
+    without = _unwanted(target, wrt)
+    return _made(target, loss, without, lambda: _of_loss(target, loss, without))
 
 
-def _made(target: Target, loss: str, make: Callable[[], Made | None]) -> Made | None:
+def _unwanted(
+    target: Target, wrt: Collection[str] | None, seeded: Collection[str] = ()
+) -> frozenset[int]:
+    """The parameters that are only read, whose adjoints nobody wants or seeds."""
+    if wrt is None or not isinstance(wrt, Collection) or target.undo:
+        return frozenset()
+    names = (wrt,) if isinstance(wrt, str) else wrt
+    program, name = target.program, target.name
+
+    def look() -> tuple[dict[str, int | None], dict[str, int]]:
+        able, inout = _able(target.function), image_of(program).inout[name]
+        return able, {n: k for n, k in able.items() if k is not None and k not in inout}
+
+    able, only_read = once(program.cache, (_unwanted, name), tuple, look)
+    if not all(isinstance(n, str) and n in able for n in names):
+        return frozenset()
+    return frozenset(k for n, k in only_read.items() if n not in names and n not in seeded)
+
+
+def _able(function: Function) -> dict[str, int | None]:
+    """The parameters that have adjoints, by name: their registers, None of records."""
+    slots = bar_slots(function)
+    found: dict[str, int | None] = {}
+    for p in function.params:
+        if isinstance(p.layout, int):
+            if p.layout in slots:
+                found[p.name] = p.layout
+        elif not slots.keys().isdisjoint(slots_of(p.layout)):
+            found[p.name] = None
+    return found
+
+
+def _made(
+    target: Target, loss: str, without: frozenset[int], make: Callable[[], Made | None]
+) -> Made | None:
     """What runs a gradient, made at first use."""
     if target.undo:
         return None
     code, options = image_of(target.program).code(target.name, False), target.options
     if options.strict or not is_direct(code, options):
         return None
-    key = (ThereAndBack, loss, options.checks)
+    key = (ThereAndBack, loss, options.checks, without)
     if key not in code.compiled:
         f = target.function
         stacks = any(isinstance(r.type, Stack) for r in f.registers[: f.n_args])
@@ -264,10 +305,10 @@ def _made(target: Target, loss: str, make: Callable[[], Made | None]) -> Made | 
     return found
 
 
-def _of_loss(target: Target, loss: str) -> DirectGradient | None:
+def _of_loss(target: Target, loss: str, without: frozenset[int]) -> DirectGradient | None:
     function = target.function
     named = loss_place(function, loss)
     place = typed_place(named.slot, function.registers[named.slot].type, named.path)
     if place.type not in (F64, F32):
         return None
-    return DirectGradient(ThereAndBack(target, place), named)
+    return DirectGradient(ThereAndBack(target, place, without - {named.slot}), named)

@@ -242,8 +242,8 @@ def otherwise(program: Program, options: Options, seed: int) -> tuple[Program, O
 
 
 def same(a: Duals, b: Duals) -> bool:
-    """Whether two gradients are equal, to the bit but for signs of zeros and kinds of NaN."""
-    return all(np.array_equal(a[k], b[k], equal_nan=True) for k in a)
+    """Whether all of `b` is in `a`, to the bit but for signs of zeros and kinds of NaN."""
+    return all(np.array_equal(a[k], b[k], equal_nan=True) for k in b)
 
 
 def copied(value: Any) -> Any:

@@ -222,7 +222,7 @@ class FunctionHandle:
         from rvm.derive.gradients import Pullback
 
         target, values = self.target_of(given, inputs)
-        direct = direct_gradient(target, loss)
+        direct = direct_gradient(target, loss, wrt)
         found = None if direct is None else direct.run(values, wrt, target.options)
         if found is None:
             pull = Pullback(target, values)

@@ -49,12 +49,19 @@ ADJOINT, GRADIENT = "_adjoint", "_gradient"
 OPPOSITE = {"add": "sub", "sub": "add"}
 
 
-def gradient(program: Program, function: str | None = None, *, loss: str | None = None) -> Program:
+def gradient(
+    program: Program,
+    function: str | None = None,
+    *,
+    loss: str | None = None,
+    without: frozenset[int] = frozenset(),
+) -> Program:
     """The program whose entry `f_gradient` differentiates the function `f`.
 
     It takes the parameters of `f` and, for each that carries one, an adjoint `x_bar`.  `loss`
     names a scalar parameter whose adjoint is seeded with 1 between the two runs; without it the
-    caller seeds the adjoints.  UsageError U001 if there is no such function or parameter.
+    caller seeds the adjoints.  Of the parameters `without` adjoints, which are registers, it only
+    reads.  UsageError U001 if there is no such function or parameter.
     """
     name = function or program.entry
     if name not in program:
@@ -62,10 +69,11 @@ def gradient(program: Program, function: str | None = None, *, loss: str | None 
         raise UsageError("U001", f"the program has no function `{name}`", hint=hint)
     names = adjoint_names(program)
     kept = reachable(program, name)
-    made = adjoints_of(program, forms(kept), names)
+    wanted_forms = (Form(name, without),) if without else forms(kept)
+    made = adjoints_of(program, wanted_forms, names)
     f = program.function(name)
     wanted = unique(name + GRADIENT, set(program) | set(names.values()))
-    entry = there_and_back(f, made[Form(name)], wanted, loss)
+    entry = there_and_back(f, made[Form(name, without)], wanted, loss)
     # That one of them is an adjoint itself is no longer of use: it is undone, all of it.
     originals = (replace(program.function(n), undoing=None) for n in kept)
     return Program((entry, *made.values(), *originals), entry.name, program.sources)

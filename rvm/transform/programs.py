@@ -24,9 +24,12 @@ def inverse(program: Program) -> Program:
     return once(program.cache, invert, Program, lambda: invert(program))
 
 
-def gradient_program(program: Program, name: str) -> Program:
+def gradient_program(program: Program, name: str, without: frozenset[int] = frozenset()) -> Program:
     """The program that `gradient` makes of a function."""
-    return _made(gradient, program, name)
+    if not without:
+        return _made(gradient, program, name)
+    key = (gradient, name, without)
+    return once(program.cache, key, Program, lambda: gradient(program, name, without=without))
 
 
 def tangent_program(program: Program, name: str) -> Program:

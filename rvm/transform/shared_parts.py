@@ -17,13 +17,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rvm.expr import Place, places
+from rvm.isa import FUNCTIONS
 from rvm.isa.shapes import Dims
 from rvm.program import Instr
 from rvm.transform.graph import Graph
-from rvm.types import ValueType
+from rvm.types import ValueType, rank_of
 
 TWICE = 2
 """How often a part that is held is evaluated: where it is made, and where it is freed."""
+AGAIN = 3
+"""How often an array counts as evaluated that is made of elements used again and again."""
 WORTH = 2
 """How many functions an ancilla has to save: as many as it takes instructions."""
 DEEP = 40
@@ -111,8 +114,14 @@ def _chosen(
             chosen.add(number)
             count = TWICE
         for a in node.args:
-            times[a] += count
+            times[a] += count * (AGAIN if _again(graph, number, a) else 1)
     return chosen | _deep(graph, times, chosen | set(held), set(changing), tied)
+
+
+def _again(graph: Graph, number: int, arg: int) -> bool:
+    """Whether a node uses each element of an array among its arguments for several of its own."""
+    many, few = rank_of(graph[number].type), rank_of(graph[arg].type)
+    return many > 0 < few and (few < many or FUNCTIONS[graph[number].fn].contracts)
 
 
 def _tied(graph: Graph, loose: set[int]) -> set[int]:

@@ -238,3 +238,26 @@ def test_stacks_keep_what_they_hold() -> None:
         assert [float(v) for v in pull.result.s] == [1.0, 1.5]
         pull.seed("y")
         assert pull(["x"]).x == 3.0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parts_of_a_gradient_are_those_of_the_whole(name: str) -> None:
+    """Asked for alone, whatever is seeded: adjoints that nobody asks for are not computed."""
+    fast, slow = engines(name)
+    able = list(slow.vjp(SEEDS[name], inputs(name)))
+    loss = "a" if name == "turn" else able[0]
+    for wrt in (*([p] for p in able), able[:2], able[0], tuple(able)):
+        for seeds in (SEEDS[name], dict(list(SEEDS[name].items())[:1])):
+            wanted = slow.vjp(seeds, inputs(name), wrt=wrt)
+            found = fast.vjp(seeds, inputs(name), wrt=wrt)
+            assert same(found, wanted)
+            assert found.info.error is not None and list(found.info.error) == list(wanted)
+        wanted = slow.value_and_grad(inputs(name), loss=loss, wrt=wrt)
+        found = fast.value_and_grad(inputs(name), loss=loss, wrt=wrt)
+        assert found[0] == wanted[0] and same(found[1], wanted[1])
+    for loss in ("x[2]", "m") if name == "line" else ():
+        wanted = slow.value_and_grad(inputs(name), loss=loss, wrt=["e"])
+        assert same(fast.value_and_grad(inputs(name), loss=loss, wrt=["e"])[1], wanted[1])
+    for wrt in (["nobody"], [3], [["x"]]):
+        found = [fault(lambda f=f, w=wrt: f.vjp({}, inputs(name), wrt=w)) for f in (fast, slow)]
+        assert found[0] == found[1]

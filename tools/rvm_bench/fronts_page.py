@@ -49,8 +49,11 @@ What is missed, and what differs:
   as long. In the stage `gradient` an element that is looked up has a whole array for its
   adjoint, so gradient mode is the way there.
 - **Gradients beside JAX**: `exp` and `tanh` have stated bits here, computed the same on every
-  machine, and sums are added in a stated order. Results are computed, uncomputed and computed
-  again, where JAX keeps them. At a thousand elements most of the time is the call's.
+  machine, and sums are added in a stated order. A gradient runs the function forwards and its
+  adjoint back, which makes again what the run forwards has made; JAX makes it once and keeps it.
+  States of loops are made four times so, in memory that is new at every call, as are the
+  adjoints: of a million numbers most of the time may be the operating system's, which gives it.
+  JAX's arrays are new as well, but fewer.
 - **Products of matrices** have a stated order of additions; JAX and NumPy call BLAS.
 - **bits of this machine** is `rvm.pure` with `bits="machine"`, which takes libm and BLAS. Calls
   cost more then; of these rows only the stencil of a million points gains by it, forwards.
