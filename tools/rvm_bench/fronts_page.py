@@ -54,6 +54,8 @@ What is missed, and what differs:
   States of loops are made four times so, in memory that is new at every call, as are the
   adjoints: of a million numbers most of the time may be the operating system's, which gives it.
   JAX's arrays are new as well, but fewer.
+- **prod** of a thousand: for each element the product of all others is no machine code. A gradient
+  leaves it there and comes back, which takes a tenth of a millisecond or more.
 - **Products of matrices** have a stated order of additions; JAX and NumPy call BLAS.
 - **bits of this machine** is `rvm.pure` with `bits="machine"`, which takes libm and BLAS. Calls
   cost more then; of these rows only the stencil of a million points gains by it, forwards.
