@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import cast
 
 from rvm.engines.vector.access import Access, Relation, relation
+from rvm.engines.vector.body import Arm, Merge
 from rvm.engines.vector.loops import Declined
 from rvm.engines.vector.slots import Slot, combiner
-from rvm.engines.vector.trace import Arm, Merge, Trace
+from rvm.engines.vector.trace import Trace
 from rvm.expr import reads
 
 LEAST_DELAY = 64

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, cast
 
 from rvm.emit.numpy.ufuncs import UFUNCS
 from rvm.engines.vector.access import Access
+from rvm.engines.vector.body import Arm, Check, End, Item, Let
 from rvm.engines.vector.elements import keys_of
 from rvm.engines.vector.loops import Declined
-from rvm.engines.vector.results import combine
+from rvm.engines.vector.results import combine, make, ready
 from rvm.engines.vector.slots import Slot, combiner
-from rvm.engines.vector.trace import Arm, Check, End, Item, Let
 from rvm.expr import Expr
 from rvm.ir.typed import type_of
 from rvm.isa import implementation
@@ -29,7 +29,7 @@ def do(p: LoopPrinter, item: Item) -> None:
     if isinstance(item, Let) and item.slot is not None:
         uses = (cast(Expr, item.by),) if p.dependences.is_apart(item.slot) else uses
         uses += () if item.slot.found is None else (item.slot.found.place,)
-    p.ready(item.arm, *uses)
+    ready(p, item.arm, *uses)
     p.enter(item.arm)
     match item:
         case Arm():
@@ -37,10 +37,10 @@ def do(p: LoopPrinter, item: Item) -> None:
         case Let() if item.op:
             _update(p, item)
         case Let():
-            p.make(item)
-        case Check(_, cond, want) if p.known.differs(cond):
+            make(p, item)
+        case Check(_, (cond,), want) if p.known.differs(cond):
             p.check(cond, want)
-        case Check(_, cond, want):
+        case Check(_, (cond,), want):
             p.lines.append(f"{'must' if want else 'must_not'}({p.fixed(cond)}, {p.wide})")
         case End():
             _end(p, item)
@@ -65,7 +65,7 @@ def _update(p: LoopPrinter, item: Let) -> None:
         p.stores.append((p.indices.view(cast(Access, slot.found)), held.text, ufunc))
         p.in_place.add(slot)
     else:
-        p.make(item)
+        make(p, item)
 
 
 def _in_place(p: LoopPrinter, item: Let, slot: Slot, t: Scalar) -> str:

@@ -16,16 +16,16 @@ from rvm.emit.numpy.ufuncs import UFUNC
 from rvm.emit.numpy.values import LaneValues
 from rvm.emit.python.printer import Printer
 from rvm.engines.vector.access import Access, access
+from rvm.engines.vector.body import Arm, Item, Let, Merge
 from rvm.engines.vector.dependences import Dependences
 from rvm.engines.vector.elements import load
 from rvm.engines.vector.indices import Indices
 from rvm.engines.vector.items import do
 from rvm.engines.vector.loops import Declined
-from rvm.engines.vector.results import finish, give
+from rvm.engines.vector.results import finish
 from rvm.engines.vector.slots import Slot
-from rvm.engines.vector.trace import Arm, Item, Let, Merge, Trace, regs_in
+from rvm.engines.vector.trace import Trace
 from rvm.expr import Apply, Const, Expr, Part, Place, places, reads
-from rvm.ir.node import Var
 from rvm.ir.typed import type_of
 from rvm.isa.implementation import is_alike
 from rvm.numbers import Code
@@ -96,7 +96,7 @@ class LoopPrinter(LaneValues):
         self._have: dict[Arm, dict[int, Value]] = {}
         self._fixed: dict[int, str] = {}
         self._cells: dict[Slot, str] = {}
-        self._made: set[int] = set()
+        self.made: set[int] = set()
         self.done: set[Item] = set()
         self.wide = "_k"
         self.begin()
@@ -109,30 +109,22 @@ class LoopPrinter(LaneValues):
         """Find what varies, and numbers of values; the arms in which registers are made."""
         trace, known = self.trace, self.known
         homes = {reg: made.arm for reg, made in trace.made.items()}
-        self._given: dict[int, Slot] = {}
+        self.handed: dict[int, Slot] = {}
         """Registers that hold what iterations find as others have left it."""
         for reg, (slot, parts) in trace.behind.items():
             if slot.is_running:
                 known.register[reg] = known.intern(("behind", slot.entry, parts))
             if slot.is_running or (reg == slot.entry and self.dependences.is_handed(slot)):
-                self._given[reg] = slot
+                self.handed[reg] = slot
                 homes[reg] = trace.root
             elif reg == slot.entry and slot.ops:
                 homes[reg] = self.dependences.left(slot)[0]
         for reg, made in trace.made.items():
-            if isinstance(made, Let) and reg not in self._given:
+            if isinstance(made, Let) and reg not in self.handed:
                 if not any(p.reg in varying for p in reads(made.value)):
                     varying.discard(reg)
                 known.register[reg] = known.number(made.value)
         return homes
-
-    def leave(self, slot: Slot) -> Place:
-        """Enter the arm that stores a slot; what is left in that."""
-        arm, reg = self.dependences.left(slot)
-        left = self.trace.place(reg)
-        self.ready(arm, left)
-        self.enter(arm)
-        return left
 
     # ------------------------------------------------------------ what no iteration changes
 
@@ -303,34 +295,3 @@ class LoopPrinter(LaneValues):
             self.top.append(f"{name} = {self.indices.at(slot.found)}.item()")
         assert name is not None
         return name
-
-    # ------------------------------------------------------------ items
-
-    def ready(self, arm: Arm, *nodes: Expr) -> None:
-        """Have made what expressions and an arm are made of (M. Weiser, "Program slicing", 1981),
-        in order; before that, find what iterations find in slots."""
-        todo, need, given = [*nodes, *arm.conditions], set[int](), dict[Slot, None]()
-        while todo:
-            for reg in regs_in(todo.pop()):
-                made = self.trace.made.get(reg)
-                if reg in self._given:
-                    given[self._given[reg]] = None
-                elif made is not None and reg not in need and reg not in self._made:
-                    need.add(reg)
-                    todo += (*made.uses, *made.arm.conditions)
-        for slot in given:
-            give(self, slot)
-        for reg in sorted(need):
-            self.make(self.trace.made[reg])
-
-    def make(self, made: Let | Merge) -> None:
-        """Compute a register's value, in its arm."""
-        self.enter(made.arm)
-        if made.reg in self._made:
-            return
-        if made.reg in self.varying:
-            self.lanes(self.trace.place(made.reg))
-        elif isinstance(made, Let):
-            kind = elem_of(self.function.registers[made.reg].type).name
-            self.builder.scalars[made.reg] = (Var(kind, self.fixed(made.value)),)
-        self._made.add(made.reg)

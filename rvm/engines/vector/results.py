@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, cast
 from rvm.emit.numpy.ufuncs import UFUNC
 from rvm.engines.vector import elements
 from rvm.engines.vector.access import Access
+from rvm.engines.vector.body import Arm, Let, Merge, regs_in
 from rvm.engines.vector.loops import Declined
 from rvm.engines.vector.slots import Slot, neutral
-from rvm.engines.vector.trace import Let
-from rvm.expr import Apply, Expr
+from rvm.expr import Apply, Expr, Place
+from rvm.ir.node import Var
 from rvm.isa import implementation
+from rvm.types import elem_of
 
 if TYPE_CHECKING:
     from rvm.engines.vector.printer import LoopPrinter
@@ -95,7 +97,7 @@ def _hand_on(p: LoopPrinter, slot: Slot) -> None:
         p.known.remember(p.known.number(made.value), p.named(f"{every}[1:]"))
         return
     left = p.trace.place(reg)
-    p.ready(p.trace.root, left)
+    ready(p, p.trace.root, left)
     p.enter(p.trace.root)
     _hand(p, slot.entry, f"shifted({first}, {p.text(left)}, _k, {p.dtype(slot.entry)})")
 
@@ -123,7 +125,7 @@ def finish(p: LoopPrinter) -> None:
         if slot in p.finals:
             continue
         if not slot.is_running:
-            left = p.leave(slot)
+            left = _leave(p, slot)
             text = p.text(left)
             differs = p.known.differs(left)
             p.finals[slot] = p.named(f"{text}[-1].item()").text if differs else text
@@ -137,6 +139,46 @@ def finish(p: LoopPrinter) -> None:
         p.finals[slot] = p.named(text).text
     for slot in p.dependences.elements:
         if slot not in p.in_place:
-            elements.store(p, cast(Access, slot.found), p.text(p.leave(slot)))
+            elements.store(p, cast(Access, slot.found), p.text(_leave(p, slot)))
     if p.erasing and not p.counting:
         p.lines.append("_e = _ctx.taken()")
+
+
+def _leave(p: LoopPrinter, slot: Slot) -> Place:
+    """Enter the arm that stores a slot; what is left in that."""
+    arm, reg = p.dependences.left(slot)
+    left = p.trace.place(reg)
+    ready(p, arm, left)
+    p.enter(arm)
+    return left
+
+
+def ready(p: LoopPrinter, arm: Arm, *nodes: Expr) -> None:
+    """Have made what expressions and an arm are made of (M. Weiser, "Program slicing", 1981),
+    in order; before that, find what iterations find in slots."""
+    todo, need, given = [*nodes, *arm.conditions], set[int](), dict[Slot, None]()
+    while todo:
+        for reg in regs_in(todo.pop()):
+            made = p.trace.made.get(reg)
+            if reg in p.handed:
+                given[p.handed[reg]] = None
+            elif made is not None and reg not in need and reg not in p.made:
+                need.add(reg)
+                todo += (*made.uses, *made.arm.conditions)
+    for slot in given:
+        give(p, slot)
+    for reg in sorted(need):
+        make(p, p.trace.made[reg])
+
+
+def make(p: LoopPrinter, made: Let | Merge) -> None:
+    """Compute a register's value, in its arm."""
+    p.enter(made.arm)
+    if made.reg in p.made:
+        return
+    if made.reg in p.varying:
+        p.lanes(p.trace.place(made.reg))
+    elif isinstance(made, Let):
+        kind = elem_of(p.function.registers[made.reg].type).name
+        p.builder.scalars[made.reg] = (Var(kind, p.fixed(made.value)),)
+    p.made.add(made.reg)
