@@ -24,32 +24,31 @@ def variables(d: Definition) -> dict[str, Type]:
     return {**{p.name: p.type for p in d.params}, **dict.fromkeys(lengths_of(d.params), I64)}
 
 
-def context_of(d: Definition, wrt: Sequence[str] | None) -> tuple[Slot, ...]:
-    """The variables that a definition is differentiated by; all that can be, if none are named."""
-    found = tuple(Slot(p.name, p.type) for p in d.params if is_active(p.type))
-    if wrt is None:
-        return found
-    return tuple(s for s in found if s.name in wrt)
-
-
 @deep
 def direct(d: Definition, wrt: Sequence[str] | None = None) -> Definition:
     """D of the body in the context of the parameters, with the continuation `Y` free."""
     env = variables(d)
     body = typed(normal(d.body, {*env, "Y"}), env)
     names = Names({*env, *binders(body), "Y"})
-    context = context_of(d, wrt)
-    made = Direct(names).d(body, context, Var("Y"))
-    return replace(d, body=made, block=False, continuation=("Y", *(s.name for s in context)))
+    slots = context(d, wrt)
+    made = Direct(names).d(body, slots, Var("Y"))
+    return replace(d, body=made, block=False, continuation=("Y", *(s.name for s in slots)))
 
 
 def context(d: Definition, wrt: Sequence[str] | None) -> tuple[Slot, ...]:
-    """The variables that a real number is differentiated by; StageFault if there is none."""
+    """The variables that a real number is differentiated by, all that can be if none are named.
+
+    StageFault if there are none, or the value is no real number.
+    """
     t = d.body.type
     if not isinstance(t, Scalar) or not is_active(t):
         what = f"a gradient is of a real number, and this is of type {t}"
         raise StageFault(d.body, what, "sum it, or take one element")
-    found = context_of(d, wrt)
+    found = tuple(
+        Slot(p.name, p.type)
+        for p in d.params
+        if is_active(p.type) and (wrt is None or p.name in wrt)
+    )
     if not found:
         raise StageFault(d.body, "there is nothing to differentiate by")
     return found

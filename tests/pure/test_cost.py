@@ -93,7 +93,7 @@ def test_the_command_prints_it(tmp_path: Any) -> None:
     (tmp_path / "d.pure").write_text(DOT)
     out = command("pure", str(tmp_path / "d.pure"), "--cost", "n=100").stdout
     assert "kappa 4, NAO 1" in out and out.count("counted") == 2
-    assert "no length" in command("pure", str(tmp_path / "d.pure"), "--cost", "n", code=2).stderr
+    assert "not a length" in command("pure", str(tmp_path / "d.pure"), "--cost", "n", code=2).stderr
 
 
 def test_lengths_are_counted_not_values() -> None:

@@ -73,7 +73,8 @@ def same_infinities(have: Adjoints, want: Adjoints, f: PureFunction, c: Case) ->
     a, b = flat(have), flat(want)
     text = (c.text, c.given, a, b)
     assert np.array_equal(a[np.isinf(b)], b[np.isinf(b)]), text
-    assert np.isnan(a[np.isnan(b)]).all(), text
+    # What has no value in one order of products may be an infinity in another, never a number.
+    assert not np.isfinite(a[np.isnan(b)]).any(), text
     lost = np.isnan(a) & np.isfinite(b)
     if lost.any() and c.n:
         # An adjoint of zero at an infinite slope.  JAX goes through loops as they run, and does not

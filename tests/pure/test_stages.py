@@ -9,8 +9,12 @@ import pytest
 from pure.oracle import apart
 from pure.oracle import gradient as complex_step
 from pure.values import evaluate
+from rvm_asm.program import Declarations
 from rvm_pure import PureFunction, functions
-from rvm_pure.stages import LINES
+from rvm_pure.lexer import lex
+from rvm_pure.printer import definition
+from rvm_pure.reader import TextParser
+from rvm_pure.stages import LINES, STAGES
 from tools.running import rvm as command
 
 from rvm.faults import AssemblyError, MachineError, UsageError
@@ -319,3 +323,34 @@ def test_what_overflows_has_the_derivatives_that_floats_give(
     f = functions(text)["f"]
     for found in (f.grad(*args), f.gradient()(*args)):
         np.testing.assert_allclose(np.ravel(found), want, rtol=1e-14)
+
+
+READ_AGAIN = f"""
+{ARTICLE}{PAPER}
+def power(x: f64, n: i64) = loop p = 1.0 for i < n do p * x
+def down(x: f64, n: i64) = loop (p, q) = (x, 1.0) for i = n - 1 to 0 do (p * q, q + f64(i))
+def chosen(x: f64, y: f64) = if x < y then sin(x) else x * y
+def horner(c: f64[n], x: f64) = foldl (s, a. s * x + a) 0 c
+def last(A: f64[n], x: f64) = (scanl (s, a. sin(s * a)) x A)[n]
+def rows(A: f64[m, n], x: f64[n]) = sum(map (r. dot(r, x)) A)
+def parts(p: (f64, f64[n])) = let (a, b) = p in a * sum(b with [0] = a)
+"""
+
+
+@pytest.mark.parametrize("name", [n for n in STAGES if n not in ("unf", "unf-reverse", "rasm")])
+def test_stages_print_as_they_were_read(name: str) -> None:
+    seen = 0
+    for f in functions(READ_AGAIN).values():
+        for prefix in (False, True) if name in LINES else (False,):
+            try:
+                text = f.stage(name, prefix=prefix)
+            except AssemblyError:  # Of lines and real values only.
+                continue
+            declarations = Declarations()
+            file = declarations.sources.add("f.pure", text)
+            (d,) = TextParser(lex(file, declarations.report), declarations.report).definitions()
+            assert definition(d, block=name in LINES or None, prefix=prefix) == text
+            # And typed, it is a function that the machine runs.
+            assert "func " in functions(text)[f.name].stage("rasm")
+            seen += 1
+    assert seen >= 2

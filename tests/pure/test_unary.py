@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from pure.terms import Writer
@@ -35,6 +37,28 @@ def test_the_primitives_of_the_paper_s_example() -> None:
         "proj 3 1 1",
         "pair",
     ]
+
+
+EXAMPLE = """
+unf f(x1: f64, x2: f64, x3: f64) =
+    op cos
+    pair
+"""
+TARGET = """
+unf reverse f(x1: f64, x2: f64, x3: f64) =
+    <proj 3 1 0; op cos, proj 0 3 1 o (proj 3 1 0; J op cos)>
+    <proj 4 1 0; pair, proj 0 4 1 o (proj 4 1 0; J pair)>
+"""
+
+
+def test_the_paper_s_example_of_the_unary_form_and_of_its_reverse() -> None:
+    """Examples 4.1 and 4.2, whose context `R3` is that of three real numbers."""
+    source = read_unary(EXAMPLE[1:])
+    assert text(source) == EXAMPLE[1:]
+    reverse = replace(source, is_reverse=True)
+    assert text(reverse) == TARGET[1:] and read_unary(TARGET[1:]).lines == source.lines
+    value = evaluate(simple(rebuilt(source)).body, {"x1": 1.0, "x2": 2.0, "x3": 0.5})
+    assert value == (0.5, np.cos(0.5))
 
 
 def agree(seeds: range) -> None:
