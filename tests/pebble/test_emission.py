@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pebble.playing import LENGTH, MIX, SHIFT, START, mixed, most_pebbles, played
 from sizes import examples, sample, some, thin, wide
@@ -77,6 +77,7 @@ def test_moves_peak_and_values(n: int, terms: dict[str, Any]) -> None:
 @given(
     st.integers(1, 120), st.integers(1, 130), st.sampled_from(["persist", "erase"]), st.booleans()
 )
+@example(91, 32, "erase", False)  # thirty pieces beside each other, and not within each other
 def test_any_chain(n: int, pebbles: int, goal: str, knill: bool) -> None:
     strategy = "optimal" if knill else "bennett"
     try:

@@ -12,8 +12,8 @@ make m and unmake it have theirs.  So each slot that is free is used, and s stat
     ending(pool, y, x, ..., n)   adds the state n steps after x to y
 
 makes m, goes on, and unmakes m: to whatever y holds, by a copy of the state; Bennett's makes it in
-y, which is zero then.  A *rule* tells m: the best one is found in a table where there is
-no closed form for it, and Bennett's is the length of a piece.
+y, which is zero then.  A *rule* determines m: the best one is found in a table where there is no
+closed form for it, and Bennett's makes several pieces of m steps, one after the other.
 """
 
 from __future__ import annotations
@@ -46,36 +46,33 @@ SAMPLES = 24
 
 
 class Rule(Protocol):
-    """Where a stretch is cut."""
+    """Where a stretch is cut: after m steps, or after several pieces of m steps."""
 
     def sign(self, w: Stretch) -> tuple[Place, ...]:
         """Parameters for what the rule goes by."""
 
-    def passed(self, w: Stretch, piece: Expr) -> tuple[Expr, ...]:
-        """The arguments for these of a stretch that goes on after m = `piece`, or 0."""
-
     def choose(self, w: Stretch, row: Callable[[], None], cut: Callable[[], None]) -> None:
-        """A row if there is no need to cut; else a cut, with its place in m."""
+        """A row if there is no need to cut; else a cut, with the length of a piece in m."""
+
+    def pieces(self, w: Stretch) -> Expr | None:
+        """How many pieces there are before what is left; None: one."""
 
 
 class Pieces:
-    """Bennett's rule: at most `radix` pieces of equal length, which what follows one goes by."""
+    """Bennett's rule: at most `radix` pieces of equal length."""
 
     def __init__(self, radix: int) -> None:
         self.radix = radix
 
     def sign(self, w: Stretch) -> tuple[Place, ...]:
-        return tuple(w.add_integers("piece"))
-
-    def passed(self, w: Stretch, piece: Expr) -> tuple[Expr, ...]:
-        return (piece,)
+        return ()
 
     def choose(self, w: Stretch, row: Callable[[], None], cut: Callable[[], None]) -> None:
-        (piece,) = w.known
-        new = apply("//", plus(w.n, self.radix - 1), integer(self.radix))
-        goes_on = apply("and", apply(">", piece, integer(0)), apply(">", w.n, piece))
-        size = apply("select", goes_on, piece, new)
+        size = apply("//", plus(w.n, self.radix - 1), integer(self.radix))
         w.holding({w.m: size}, lambda: w.branch(apply("==", w.m, integer(1)), row, cut))
+
+    def pieces(self, w: Stretch) -> Expr:
+        return apply("//", minus(w.n, 1), w.m)
 
     def slots(self, steps: Expr) -> Expr:
         """States that are enough for as many steps: j (radix - 1) + 1 for radix^j."""
@@ -151,8 +148,8 @@ class Splits:
     def sign(self, w: Stretch) -> tuple[Place, ...]:
         return (w.add_table(),) if self.tabled else ()
 
-    def passed(self, w: Stretch, piece: Expr) -> tuple[Expr, ...]:
-        return w.known
+    def pieces(self, w: Stretch) -> None:
+        return None
 
     def choose(self, w: Stretch, row: Callable[[], None], cut: Callable[[], None]) -> None:
         def with_split() -> None:
@@ -214,18 +211,46 @@ class Stretch(StepWriter):
         if op == "call":
             self.over(k, two, plus(last, 1), 1, step)
 
-    def left(self, op: str, symbol: str, slots: tuple[Expr, Expr]) -> None:
-        """The steps up to m, with a slice of the pool."""
-        known = self.rule.passed(self, integer(0))
-        own = self.arguments(None, self.x, self.number, None)
-        self.put(op, *self.slots_between(*slots), *own, *known, self.m, symbol=symbol)
+    def ends(self, mirrored: bool) -> Callable[[Expr], Expr]:
+        """The slots of the states at the ends of pieces: from the first slot on, or back."""
+        return lambda k: minus(self.s, k) if mirrored else minus(k, 1)
 
-    def right(self, symbol: str, slots: tuple[Expr, Expr], middle: Expr) -> None:
-        """The steps from m on, whose state is in the slot `middle`."""
-        known = self.rule.passed(self, self.m)
-        own = self.arguments(self.y, self.pool.at(middle), self.numbered(self.m), None)
-        rest = minus(self.n, self.m)
-        self.put("call", *self.slots_between(*slots), *own, *known, rest, symbol=symbol)
+    def front(self, op: str, symbol: str, mirrored: bool, kept: int = 0) -> None:
+        """The states at the ends of pieces, while `kept` slots at the other end are in use."""
+        last, one = self.rule.pieces(self), integer(1)
+
+        def piece(held: Expr | None, x: State, done: Expr | int) -> None:
+            own = self.arguments(None, x, self.numbered(done), None)
+            slots: tuple[Expr, Expr]
+            if mirrored:
+                slots = integer(kept), self.s if held is None else minus(self.s, held)
+            else:
+                end = minus(self.s, kept) if kept else self.s
+                slots = (integer(0) if held is None else held), end
+            self.put(op, *self.slots_between(*slots), *own, *self.known, self.m, symbol=symbol)
+
+        def others() -> None:
+            held = minus(self.k, 1)
+            piece(held, self.pool.at(self.ends(mirrored)(held)), apply("*", held, self.m))
+
+        if op == "uncall" and last is not None:
+            self.over(self.k, last, one, -1, others)
+        piece(None, self.x, 0)
+        if op == "call" and last is not None:
+            self.over(self.k, integer(2), plus(last, 1), 1, others)
+
+    def rest(self, symbol: str, mirrored: bool) -> None:
+        """The steps after the last of these states."""
+        pieces = self.rule.pieces(self)
+        last: Expr = integer(1)
+        done: Expr = self.m
+        if pieces is not None:
+            last, done = pieces, apply("*", pieces, self.m)
+        slots = (integer(0), minus(self.s, last)) if mirrored else (last, self.s)
+        x = self.pool.at(self.ends(mirrored)(last))
+        own = self.arguments(self.y, x, self.numbered(done), None)
+        left = minus(self.n, done)
+        self.put("call", *self.slots_between(*slots), *own, *self.known, left, symbol=symbol)
 
 
 class Names(NamedTuple):
@@ -239,8 +264,7 @@ class Names(NamedTuple):
 
 def _persist(w: Stretch, mirrored: bool) -> StepWriter:
     """The result goes to the last slot, the state at the split to the first; or the opposite."""
-    zero, one, less = integer(0), integer(1), minus(w.s, 1)
-    all_slots, lower, upper = (zero, w.s), (zero, less), (one, w.s)
+    one, less = integer(1), minus(w.s, 1)
 
     def slot(k: Expr) -> Expr:
         # The result of a row has the same slot as any other.
@@ -252,10 +276,9 @@ def _persist(w: Stretch, mirrored: bool) -> StepWriter:
 
     def cut() -> None:
         own, other = (w.names.mirrored, w.names.persist)[:: 1 if mirrored else -1]
-        middle, rest, left = (less, lower, upper) if mirrored else (zero, upper, lower)
-        w.left("call", other, all_slots)
-        w.right(own, rest, middle)
-        w.left("uncall", other, left)
+        w.front("call", other, mirrored)
+        w.rest(own, mirrored)
+        w.front("uncall", other, mirrored, 1)
 
     w.rule.choose(w, row, cut)
     return w
@@ -263,7 +286,7 @@ def _persist(w: Stretch, mirrored: bool) -> StepWriter:
 
 def _ending(w: Stretch, erase: bool) -> StepWriter:
     """The state at the split is in the first slot; the last state is added to y, or made there."""
-    zero, one, less = integer(0), integer(1), minus(w.n, 1)
+    one, less = integer(1), minus(w.n, 1)
 
     def slot(k: Expr) -> Expr:
         return minus(k, 1)
@@ -285,9 +308,9 @@ def _ending(w: Stretch, erase: bool) -> StepWriter:
         w.row("uncall", slot, less)
 
     def cut() -> None:
-        w.left("call", w.names.mirrored, (zero, w.s))
-        w.right(w.names.ending, (one, w.s), zero)
-        w.left("uncall", w.names.mirrored, (zero, w.s))
+        w.front("call", w.names.mirrored, False)
+        w.rest(w.names.ending, False)
+        w.front("uncall", w.names.mirrored, False)
 
     w.rule.choose(w, row, cut)
     return w
@@ -361,11 +384,10 @@ def recursion(
     used = {*taken, name}
     names = Names(*(unique(f"{name}.{part}", used) for part in Names._fields))
     values: list[int] = []
-    first: tuple[Expr, ...] = ()
     if kind == "bennett":
         if s < 2:
             raise UsageError("P001", "a radix is 2 or more", values={"radix": s})
-        pieces, most, first = Pieces(s), CHAIN, (integer(0),)
+        pieces, most = Pieces(s), CHAIN
         rules: tuple[Rule, Rule] = pieces, pieces
         fixed = None if n is None else bennett.price(n, s, goal)[1] - (not visits)
     else:
@@ -381,7 +403,7 @@ def recursion(
 
         def play(*table: Place) -> None:
             root = names.ending if ends else names.persist
-            w.put("call", *pool, *own, *table, *first, count, symbol=root)
+            w.put("call", *pool, *own, *table, count, symbol=root)
 
         if values:
             w.filled(len(values), names.fill, play)
