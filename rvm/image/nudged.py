@@ -12,7 +12,7 @@ Nothing that is made here is kept from one process to another.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial, reduce
 from math import log2
@@ -23,6 +23,7 @@ from rvm.image import Code, Image, Ready, image_of
 from rvm.isa.functions.formulas import rank
 from rvm.isa.rows import FUNCTIONS, FunctionRow, FunctionTable
 from rvm.isa.rules import elementwise
+from rvm.isa.shapes import Lengths, dims_of
 from rvm.isa.tangents import zero_like
 from rvm.isa.typing import apply, typed
 from rvm.leaf.trace import Node, bits, equal, select, to_float, unequal
@@ -174,7 +175,7 @@ def _summed(value: Apply, contracts: bool) -> tuple[Expr, Expr]:
         products = apply("*", *terms)
         off = _sum_error(cast(Apply, apply("sum", products)), products, ())
     else:
-        length = apply("dim", terms[0], Const(rank(terms[0]) - 1, I64))
+        length = _lengths(terms[0])[-1]
         many = apply("+", many, apply("*", _real(length, real), typed(Const(2.0**-5), real)))
     total = apply("*", total, apply("select", rounds, many, zero))
     return apply("complex", total, total) if t.is_complex else total, off
@@ -202,12 +203,18 @@ def _multiplied(value: Apply) -> tuple[Expr, Expr]:
     """How large the result of a reduction is, times the root of how many numbers it takes in."""
     t = elem_of(cast(ValueType, value.type))
     total = apply("abs", value)
-    x = value.args[0]
-    dims = (apply("dim", x, Const(k, I64)) for k in range(rank(x)))
-    count = apply("sqrt", _real(reduce(lambda a, b: apply("*", a, b), dims), F64))
+    count = apply(
+        "sqrt", _real(reduce(lambda a, b: apply("*", a, b), _lengths(value.args[0])), F64)
+    )
     total = apply("*", total, _real(count, elem_of(cast(ValueType, total.type))))
     off = apply("-", value, value)
     return apply("complex", total, total) if t.is_complex else total, off
+
+
+def _lengths(x: Expr) -> Sequence[Expr]:
+    """The lengths of an array, as those of the places in it where these tell."""
+    known = dims_of(x, Lengths().of_place)
+    return known or [apply("dim", x, Const(k, I64)) for k in range(rank(x))]
 
 
 def _real(value: Expr, t: Scalar) -> Expr:
