@@ -21,10 +21,10 @@ from rvm_asm.habits import WORDS, declaration
 from rvm_asm.jumps import PendingJump, pair
 from rvm_asm.maps import Shared
 from rvm_asm.messages import did_you_mean
-from rvm_asm.nodes import Declared, Node, Ref
+from rvm_asm.nodes import Declared, FieldStep, Node, Ref
 from rvm_asm.parts import HeldPart, hold_part
 from rvm_asm.program import Declarations, Signing
-from rvm_asm.scope import Alias, Scope, Slot, leaves_of
+from rvm_asm.scope import Alias, NameGroup, Scope, Slot, leaves_of
 from rvm_asm.stacked import HeldTop, held_in, hold, move
 from rvm_asm.stats import Func, Jump, OpStat, Stat
 from rvm_asm.text_bytes import spelt
@@ -140,6 +140,8 @@ class CodeEmitter(ValueReader, ABC):
                 return
             self._unknown(stat)
         args = stat.args
+        if name in _MOVES:
+            self._whole_records(stat)
         if name in _WHOLE and (self._records(stat) or self._arrays(stat)):
             return
         text = self.text_of(args[-1]) if len(args) == 2 else None
@@ -266,6 +268,25 @@ class CodeEmitter(ValueReader, ABC):
             hint = f"`{name}` is a function: `call {name}(…)`"
         self.report.error("A003", message, stat.start, stat.stop, hint=hint)
         raise Rejected
+
+    def _whole_records(self, stat: OpStat) -> None:
+        """Refuse to move one field's value: all fields of a stack of records hold as many."""
+        to = stat.args[1] if len(stat.args) == 2 else None
+        if not isinstance(to, Ref):
+            return
+        found: object = self.scope.names.get(to.name)
+        for step in to.steps:
+            if not isinstance(found, NameGroup) or not isinstance(step, FieldStep):
+                return
+            if found.stacked and step.name in found.fields:
+                whole = self.report.sources.text(to.start, step.start).rstrip(".")
+                self.reject(
+                    "A040",
+                    f"`{whole}` is a {found}: its fields come and go together",
+                    to,
+                    f"`{stat.name} r, {whole}` moves a record r",
+                )
+            found = found.fields.get(step.name)
 
     def _records(self, stat: OpStat) -> bool:
         """Exchange or move records leaf by leaf, if they are records."""

@@ -86,7 +86,7 @@ def move(e: CodeEmitter, op: str, x: Expr, at: Node, stack: Slot, stat: Stat) ->
         known = ", ".join("?" if n is None else str(n) for n in have)
         e.reject(
             "A040",
-            f"an array of {elem_of(want)}[{known}] is none of a {text_of(stack)}",
+            f"an array of {elem_of(want)}[{known}] does not fit a {text_of(stack)}",
             at,
             "its lengths are to be known here: declare it with them" if None in have else "",
         )

@@ -380,6 +380,12 @@ class ValueReader:
             else:
                 is_length = step.name in ("len", "length", "size", "shape", "count")
                 hint = f"its length is `len({node.name})`" if is_length else ""
+                if (
+                    step.name == "empty"
+                    and isinstance(inner, Slot)
+                    and isinstance(inner.type, Stack)
+                ):
+                    hint = f"`empty({node.name})` asks"
                 self.reject("A055", f"`{node.name}` has no field `{step.name}`", step, hint)
         return inner, tuple(path)
 
@@ -454,6 +460,8 @@ class ValueReader:
             )
         there = [*self.scope.names, *self.program.constants.definitions]
         hint = did_you_mean(node.name, [*there, *WORDS])
+        if node.name == "_":
+            hint = "`_` leaves out a bar or a dot, behind the `;` in `call f'(…; …)`"
         if node.name.lower() in WORDS:
             hint = f"write `{node.name.lower()}`"
         if self.scope.owner:

@@ -337,7 +337,12 @@ def _pop(state: State, popped: Pop, regs: Any, logged: bool) -> None:
             "R006",
             "a value is popped into a place that is not zero",
             values={"place": sys.told(held)},
-            hint="what is there now would be lost",
+            hint="what is there now would be lost"
+            + (
+                ""
+                if sys.exact
+                else "; what only rounding has left, strict=True (--strict) takes back"
+            ),
         )
     if not regs[stack.reg]:
         raise InvertibilityError("R006", "the stack is empty")

@@ -177,7 +177,8 @@ def _data(row: OpRow, args: Sequence[Expr]) -> tuple[Expr, ...]:
         if o.mode == "mut":
             if not isinstance(args[k], Place):
                 _refuse(
-                    f"operand `{o.name}` of `{row.name}` must be a place, as it is changed",
+                    f"`{row.name}` changes its operand {k + 1}, "
+                    "which must be a place or a bijection of one",
                     k,
                     args,
                     hint="put the value into an ancilla first",

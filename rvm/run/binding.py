@@ -58,6 +58,7 @@ def bind(
             )
         _fill(function, param.name, param.layout, value, regs, given, inout, own)
     check_lengths(function, regs)
+    check_fields(function, regs)
     _apart(function, given, inout)
     return regs
 
@@ -324,6 +325,27 @@ def _is_spread(value: np.ndarray[Any, Any]) -> bool:
             return False
         extent += stride * (n - 1)
     return True
+
+
+def is_stack_of_records(layout: Layout) -> bool:
+    """Whether a parameter is a stack of records, which has a stack for each field."""
+    return isinstance(layout, Record) and layout.name.startswith("stack[")
+
+
+def check_fields(function: Function, regs: list[Any]) -> None:
+    """InputError I004 unless the fields of each stack of records hold as many values."""
+    for param in function.params:
+        layout = param.layout
+        if isinstance(layout, int) or not is_stack_of_records(layout):
+            continue
+        held = {k: len(regs[k]) // prod(function.registers[k].shape) for k in layout.slots()}
+        if len(set(held.values())) > 1:
+            each = ", ".join(f"`{function.registers[k].name}` {n}" for k, n in held.items())
+            raise InputError(
+                "I004",
+                f"`{param.name}` is a {layout.name}, of which each field must hold as many values",
+                values={"values held": each},
+            )
 
 
 def check_lengths(function: Function, regs: list[Any]) -> None:

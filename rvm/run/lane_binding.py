@@ -12,7 +12,15 @@ from rvm.faults import InputError
 from rvm.numbers import system
 from rvm.numbers.base import BUFFERS
 from rvm.program import Function, Layout, Record, Register, type_text
-from rvm.run.binding import bind, from_register, held, held_in, plain_view
+from rvm.run.binding import (
+    bind,
+    check_fields,
+    from_register,
+    held,
+    held_in,
+    is_stack_of_records,
+    plain_view,
+)
 from rvm.run.results import Result
 from rvm.types import Array, Scalar, Stack, elem_of, rank_of
 
@@ -38,6 +46,9 @@ class Lanes:
                 + next((_example(function, p.layout, p.name) for p in function.params), ""),
             )
         self.size = len(next(iter(self.varying.values())))
+        if any(is_stack_of_records(p.layout) for p in function.params):
+            for k in range(self.size):
+                check_fields(function, self.lane(k))
 
     def _equally_many(self) -> None:
         """InputError I021 unless all lanes' axes have one length."""
@@ -69,7 +80,7 @@ class Lanes:
             register = self.function.registers[layout]
             if isinstance(value, list) and value and all(_is_stack(register, v) for v in value):
                 self._aside(layout, name, [held_in(register, name, v) for v in value])
-                return []
+                return value[0]
             return value
         if isinstance(t, Scalar):
             return self._scalar(name, layout, t, value)

@@ -218,7 +218,8 @@ class Duals:
         raise DefinitionError(
             "D016",
             f"`{self.f.name}` changes `{name}` and computes with it",
-            hint="write a place instead of `_`: `fresh` makes one, `drop` forgets what it holds",
+            hint="write a place instead of `_`: `fresh` makes one, `drop` forgets what it holds; "
+            "for a dot that stays as it is a number will do, such as 0",
         )
 
     # ------------------------------------------------------------ common parts

@@ -13,7 +13,7 @@ from sizes import some
 import rvm
 from rvm.codec import decode, encode
 from rvm.engines import executing
-from rvm.faults import AssemblyError, RvmError
+from rvm.faults import AssemblyError, InputError, RvmError
 from rvm.registry import having
 
 TEXT = """
@@ -180,12 +180,40 @@ def test_what_a_stack_has_not_is_told() -> None:
     assert flat(lib.fill(n=1).s) == [(1.5, -1.0, 1)]
 
 
+def test_fields_of_a_stack_hold_as_many_values() -> None:
+    record = "record R\n    a: f64\n    v: f64[2]\nend\n"
+    record += "record Q\n    a: stack[f64]\n    k: stack[i64]\nend\n"
+    lib = rvm.assemble(
+        f"{record}func f(s: stack[R], r: R)\n    push r, s\nfunc g(q: Q, x: f64)\n    push x, q.a\n"
+    )
+    r = {"a": 3.0, "v": np.zeros(2)}
+    uneven = ({"a": [1.0], "v": []}, {"a": [], "v": [[1.0, 2.0]]}, {"a": [1.0], "v": [[1, 2]] * 2})
+    calls = [lambda s: lib.f(s=s, r=r), lambda s: rvm.Machine(lib, "f", s=s, r=r)]
+    calls.append(lambda s: lib.f.map(s=s, r={"a": np.zeros(1), "v": np.zeros(2)}))
+    calls.append(lambda s: lib.f.vjp({"r": r}, s=s, r=r))
+    for call in calls:
+        for s in uneven:
+            with pytest.raises(InputError) as caught:
+                call(s)
+            assert caught.value.code == "I004"
+    assert lib.f(s={"a": [1.0], "v": [[1.0, 2.0]]}, r=r).s.a == [1.0, 3.0]
+    # By lane each stack may be of its own height, but not each field.
+    heights = {"a": [[], [1.0]], "v": [[], [[1.0, 2.0]]]}
+    assert lib.f.map(s=heights, r=r).s.a == [[3.0], [1.0, 3.0]]
+    with pytest.raises(InputError):
+        lib.f.map(s={"a": [[1.0], []], "v": [[], [[1.0, 2.0]]]}, r=r)
+    # A record of stacks is not one.
+    assert lib.g(q={"a": [], "k": [1, 2]}, x=1.0).q.a == [1.0]
+
+
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [
         ("push b, b", "A040", "the second operand is a record, not a stack of them"),
         ("push c, s", "A040", "the records are not of one type"),
         ("push x, s", "A056", ""),
+        ("push x, s.x", "A040", "its fields come and go together"),
+        ("pop b.k, s.k", "A040", "its fields come and go together"),
         ("push b, u", "A056", ""),
         ("add x, s.top", "A056", ""),
         ("add x, s.top.z", "A055", "has no field `z`"),
