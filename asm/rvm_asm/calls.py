@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rvm.codes.templates import BASE_SIXTEEN, holes
 from rvm.codes.words import count, with_article
 from rvm.expr import Apply, Expr, Place, is_count
 from rvm.isa import TypeFault, check_operands, typed
@@ -326,20 +325,4 @@ class Calls(Specialising):
             done = check_operands(stat.name, templates, self.registers.list)
         except TypeFault as fault:
             self._type_fault(fault, stat, stat.args)
-        if stat.name != "callback":
-            self._check_holes(stat, done[stat.name == "assert" :])
         self.put(Instr(stat.name, done, when, stat.text), stat, templates)
-
-    def _check_holes(self, stat: EffectStat, values: Sequence[Expr]) -> None:
-        """Refuse a text with braces that no value fills."""
-        rest = list(values)
-        for hole, form in holes(stat.text):
-            name = hole[1:-1] if hole[1:-1].isidentifier() else "x"
-            hint = f'`{{}}` takes the values behind the text: `… {{}}", {name}`; a brace is `{{{{`'
-            if form is None:
-                self.complain("A044", f"`{hole}` stands for no value", stat, hint)
-            if not rest:
-                self.complain("A044", f"there is no value for `{hole}`", stat, hint)
-            t = rest.pop(0).type
-            if form == BASE_SIXTEEN and not (t is not None and elem_of(t).is_integer):
-                self.complain("A040", f"`{hole}` shows integers, not {with_article(str(t))}", stat)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rvm.codes.words import unused
+from rvm.codes.templates import BASE_SIXTEEN, holes
+from rvm.codes.words import unused, with_article
 from rvm.expr import Expr, Place, index_places
 from rvm.isa import ENDS, MAKES, OPCODES, TypeFault, check_operands
 from rvm.isa.machine_ops import SHOWS
@@ -86,6 +87,8 @@ class Checker:
             return
         if instr.symbol and op not in EFFECTS:
             self.report(pc, "B020", f"`{op}` has no use for the symbol `{instr.symbol}`")
+        if op in ("print", "assert"):
+            self._holes(pc, instr, instr.args[op == "assert" :])
         registers = self.function.registers
         shape = (
             op,
@@ -107,6 +110,23 @@ class Checker:
             self.report(pc, "B020", f"the operands of `{op}` are not fully typed")
         else:
             self._sound.add(shape)
+
+    def _holes(self, pc: int, instr: Instr, values: Sequence[Expr]) -> None:
+        """Braces of a text that no value fills."""
+        rest = list(values)
+        for hole, form in holes(instr.symbol):
+            name = hole[1:-1] if hole[1:-1].isidentifier() else "x"
+            hint = f'`{{}}` takes the values behind the text: `… {{}}", {name}`; a brace is `{{{{`'
+            if form is None:
+                self.report(pc, "A044", f"`{hole}` stands for no value", hint=hint)
+                return
+            if not rest:
+                self.report(pc, "A044", f"there is no value for `{hole}`", hint=hint)
+                return
+            t = rest.pop(0).type
+            if form == BASE_SIXTEEN and not (t is not None and elem_of(t).is_integer):
+                message = f"`{hole}` shows integers, not {with_article(str(t))}"
+                self.report(pc, "A040", message, hint="write `{}`")
 
     def _jump(self, pc: int, instr: Instr) -> None:
         code = self.function.code

@@ -15,8 +15,9 @@ from rvm_asm import assemble, disassemble, expand
 from sizes import examples, part, sized, some, thin
 
 from rvm.codec import encode
+from rvm.codes.templates import escaped
 from rvm.expr import Const, Expr, Place
-from rvm.faults import AssemblyError
+from rvm.faults import AssemblyError, VerifyError
 from rvm.isa import apply
 from rvm.program import Function, Instr, Param, Program, Register
 from rvm.transform import gradient, invert
@@ -34,6 +35,7 @@ from rvm.types import (
     Scalar,
     fixed,
 )
+from rvm.verify import verify
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.rasm"))
 
@@ -299,8 +301,17 @@ def test_names(params: list[str], locals_: list[str]) -> None:
 
 @given(st.text(st.characters(exclude_categories=("Cs",))))
 def test_texts(text: str) -> None:
-    program = holding(Instr("print", (), 1, text), Instr("assert", (Const(True, BOOL),), 2, text))
+    kept = escaped(text)
+    program = holding(Instr("print", (), 1, kept), Instr("assert", (Const(True, BOOL),), 2, kept))
     same(program)
+
+
+@pytest.mark.parametrize("text", ["{", "}", "{x}", "{}", "{:x}", "a {{}"])
+def test_a_brace_that_no_value_fills_is_refused_in_bytecode_too(text: str) -> None:
+    for instr in Instr("print", (), 1, text), Instr("assert", (Const(True, BOOL),), 2, text):
+        with pytest.raises(VerifyError) as caught:
+            verify(holding(instr))
+        assert [d.code for d in caught.value.diagnostics] == ["A044"]
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=("Cs",))), min_size=1, max_size=3))
