@@ -16,6 +16,8 @@ from rvm.faults import InvertibilityError, MachineError
 from rvm.image import Clash
 from rvm.ir.places import LONGEST
 from rvm.ir.typed import element
+from rvm.state import Frame
+from rvm.verify.text import show
 
 Regs = Sequence[Any]
 
@@ -173,8 +175,9 @@ def store(place: Place, regs: Any, value: Any) -> None:
         regs[place.reg] = value
 
 
-def check_clashes(clashes: Sequence[Clash], regs: Regs) -> None:
+def check_clashes(clashes: Sequence[Clash], frame: Frame) -> None:
     """MachineError R004 if two places that must be apart share memory."""
+    regs, function = frame.regs, frame.code.function
     for a, b, same_ok in clashes:
         if same_ok and None not in (element(a), element(b)):
             # Apart or the same, wherever they are.
@@ -187,7 +190,7 @@ def check_clashes(clashes: Sequence[Clash], regs: Regs) -> None:
             continue
         raise MachineError(
             "R004",
-            "two places of the instruction overlap",
+            f"`{show(a, function)}` and `{show(b, function)}` overlap",
             values={**_key("first", one), **_key("second", two)},
             hint="what is changed must lie apart from everything else the instruction uses",
         )

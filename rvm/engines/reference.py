@@ -101,7 +101,7 @@ def step(state: State) -> None:
         else:
             stmts, clashes = code.ready(pc)
             if clashes:
-                check_clashes(clashes, frame.regs)
+                check_clashes(clashes, frame)
             handler = _HANDLERS.get(type(stmts[0]))
             if handler is not None:
                 handler(state, frame, stmts)
