@@ -10,7 +10,7 @@ import pytest
 from sizes import sample
 
 import rvm
-from rvm.engines import ENGINES
+from rvm.engines import ENGINES, LAW
 
 PROGRAM = rvm.assemble(
     """
@@ -153,6 +153,76 @@ def test_views_that_meet_are_refused() -> None:
     packed = np.zeros(3, np.dtype([("a", "u1"), ("b", "f8")]))
     with pytest.raises(rvm.InputError, match="not aligned"):
         f(packed["b"], np.ones(3))
+
+
+def crooked(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """An array without gaps whose elements are not aligned to their size."""
+    view = np.zeros(a.nbytes + 1, np.uint8)[1:].view(a.dtype).reshape(a.shape)
+    view[...] = a
+    return view
+
+
+def locked(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A read-only array."""
+    view = a.copy()
+    view.flags.writeable = False
+    return view
+
+
+REFUSED: dict[str, Callable[[np.ndarray[Any, Any]], Any]] = {
+    "not aligned": crooked,
+    "fortran, not aligned": lambda a: crooked(a.T).T,
+    "read-only": locked,
+    "another order of bytes": lambda a: a.astype(a.dtype.newbyteorder()),
+    "narrower": lambda a: a.astype(np.float32),
+    "one dimension more": lambda a: a[None],
+    "short": lambda a: a[..., 1:],
+    "masked": lambda a: np.ma.array(a),
+    "a list": lambda a: a.tolist(),
+    "every number one": lambda a: np.broadcast_to(a.ravel()[0], a.shape),
+}
+WAYS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
+    "call": lambda f, given: f(**given),
+    "inverse": lambda f, given: (~f)(**given),
+    "strict": lambda f, given: f(**given, strict=True),
+    "grad": lambda f, given: f.grad(given, loss="s"),
+    "wrt": lambda f, given: f.grad(given, loss="s", wrt=["x"]),
+    "vjp": lambda f, given: f.vjp({"s": 1.0}, given),
+    "jvp": lambda f, given: f.jvp({"s": 1.0}, given),
+    "hessian": lambda f, given: f.hessian(given, loss="s", wrt=["x"]),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@sample
+def test_what_is_no_such_array_is_refused_alike_by_every_engine(engine: str) -> None:
+    """By every way in, at the first call and later ones, with arrays as they were."""
+    f = rvm.assemble(
+        """
+        func f(x: f64[n], y: f64[n], m: f64[k, n], s: f64)
+            add y, m[0] * x
+            add s, sum(y * y)
+        """
+    ).f
+    x = np.arange(1.0, 4.0)
+    base = {"x": x, "y": x + 1, "m": np.array([x, x * x, x]), "s": 0.5}
+
+    def outcome(name: str, odd: str, way: str, engine: str) -> Any:
+        given = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in base.items()}
+        given[name] = REFUSED[odd](base[name])
+        try:
+            WAYS[way](f.with_options(engine=engine), given)
+        except rvm.InputError as error:
+            assert all(np.array_equal(given[k], base[k]) for k in base if k != name)
+            return error.code
+        return None
+
+    for way in WAYS:
+        for name in "xym":
+            for odd in REFUSED:
+                want = outcome(name, odd, way, LAW)
+                for _ in range(2):
+                    assert outcome(name, odd, way, engine) == want, (way, name, odd)
 
 
 def test_bytes_are_arrays_of_u8() -> None:

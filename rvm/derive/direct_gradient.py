@@ -22,16 +22,17 @@ from rvm.derive.gradients import (
     seed_place,
     zero_dual,
 )
+from rvm.derive.left_out import able, left_out, slots_named
 from rvm.derive.places import wanted
 from rvm.derive.target import Target
 from rvm.expr import Place
 from rvm.faults import RvmError
-from rvm.host.once import making, once
+from rvm.host.once import making
 from rvm.host.signals import interrupted, is_ctrl_c
 from rvm.image import Code, image_of
 from rvm.isa import place as typed_place
 from rvm.numbers import system
-from rvm.program import Function, Program, slots_of
+from rvm.program import Function, Program
 from rvm.run.binding import bind
 from rvm.run.direct import is_direct
 from rvm.run.intake import ODD, Intake, address_of, takes
@@ -76,7 +77,7 @@ class ThereAndBack:
         places += [] if loss is None else [loss]
         self.given = len(places)
         self.names = _names(function, self.slots)
-        self.able = _able(function)
+        self.able = able(function)
 
         def make() -> Code:
             made = valued(gradient_program(program, name, without), places)
@@ -236,7 +237,8 @@ def direct_vjp(
 ) -> Result | None:
     """The inputs' adjoints from those of the results; None where it does not apply."""
     options = target.options
-    without = _unwanted(target, wrt, seeds) if isinstance(seeds, Mapping) else frozenset()
+    named = slots_named(target.function, seeds) if isinstance(seeds, Mapping) else frozenset()
+    without = left_out(target, wrt) - named
     run = _made(target, "", without, lambda: ThereAndBack(target, None, without))
     if run is None:
         return None
@@ -248,40 +250,8 @@ def direct_gradient(
     target: Target, loss: str, wrt: Collection[str] | None = None
 ) -> DirectGradient | None:
     """The direct gradient of a loss; None where options, parameters or the loss ask for more."""
-    without = _unwanted(target, wrt)
+    without = left_out(target, wrt)
     return _made(target, loss, without, lambda: _of_loss(target, loss, without))
-
-
-def _unwanted(
-    target: Target, wrt: Collection[str] | None, seeded: Collection[str] = ()
-) -> frozenset[int]:
-    """The parameters that are only read, whose adjoints nobody wants or seeds."""
-    if wrt is None or not isinstance(wrt, Collection) or target.undo:
-        return frozenset()
-    names = (wrt,) if isinstance(wrt, str) else wrt
-    program, name = target.program, target.name
-
-    def look() -> tuple[dict[str, int | None], dict[str, int]]:
-        able, inout = _able(target.function), image_of(program).inout[name]
-        return able, {n: k for n, k in able.items() if k is not None and k not in inout}
-
-    able, only_read = once(program.cache, (_unwanted, name), tuple, look)
-    if not all(isinstance(n, str) and n in able for n in names):
-        return frozenset()
-    return frozenset(k for n, k in only_read.items() if n not in names and n not in seeded)
-
-
-def _able(function: Function) -> dict[str, int | None]:
-    """The parameters that have adjoints, by name: their registers, None of records."""
-    slots = bar_slots(function)
-    found: dict[str, int | None] = {}
-    for p in function.params:
-        if isinstance(p.layout, int):
-            if p.layout in slots:
-                found[p.name] = p.layout
-        elif not slots.keys().isdisjoint(slots_of(p.layout)):
-            found[p.name] = None
-    return found
 
 
 def _made(

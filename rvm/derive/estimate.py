@@ -41,6 +41,8 @@ from rvm.transform.programs import gradient_program, tangent_program
 from rvm.types import Array, RegisterType, elem_of
 
 SEEDS = tuple(range(1, SPREAD + 1))
+SHORTEST = 2.0**-1020
+"""The least length of an adjoint."""
 Duals = Mapping[int, Any]
 """Adjoints by parameter register, as raw values."""
 
@@ -167,7 +169,7 @@ class Estimate:
         norms = {k: _norm(g) for k, g in known.found.items()}
         sizes = {k: _size(function, k, start[k]) or _size(function, k, finals[k]) for k in norms}
         least = NEGLIGIBLE * sum(norms[k] * sizes[k] for k in norms)
-        lengths = {k: max(norm, least / sizes[k] if sizes[k] else 0.0) for k, norm in norms.items()}
+        lengths = {k: _length(norm, least, sizes[k]) for k, norm in norms.items()}
         small = [k for k, norm in norms.items() if norm < lengths[k]]
         flat = [k for k in norms if not lengths[k]]
         rest = [k for k in norms if k not in (*small, *flat)]
@@ -294,6 +296,12 @@ def _random(rng: np.random.Generator, like: Any, size: float) -> NDArray[Any]:
     if a.dtype.kind == "c":
         out = out * np.exp(1j * rng.uniform(0, 7, a.shape))
     return np.asarray(out / size).astype(a.dtype)
+
+
+def _length(norm: float, least: float, size: float) -> float:
+    """How long an adjoint is taken to be: 1 / length is finite, as directions are that long."""
+    length = max(norm, least / size if size else 0.0)
+    return max(length, SHORTEST) if length else 0.0
 
 
 def _norm(g: Any) -> float:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from rvm.codes.words import described, with_article
 from rvm.derive.estimate import Estimate, Evidence, copied, muted, same
 from rvm.derive.gate import Verdict, check_returned, later, strays
+from rvm.derive.left_out import left_out, slots_named
 from rvm.derive.places import Named, find_place, wanted
 from rvm.derive.target import Target
 from rvm.faults import InputError, UsageError
@@ -76,6 +77,8 @@ class Pullback:
         """Whether it has gone back, which its adjoints do in place."""
         self._entered: list[Callable[[dict[int, Any]], None]] = []
         """What entered the adjoints of the results, which the run back consumes."""
+        self._seeded: frozenset[int] = frozenset()
+        """The registers in whose adjoints something was entered."""
         self.verdict: Verdict | None = None
         """What judges other derivatives, where values did not come back and the adjoints are right
         all the same."""
@@ -140,12 +143,14 @@ class Pullback:
     def seed_at(self, place: Named) -> None:
         """Add one to the adjoint of a scalar place; IndexError outside its array."""
         self._enter(lambda bars: seed_place(bars, place))
+        self._seeded |= {place.slot}
 
     @door
     def seed_all(self, seeds: Mapping[str, Any]) -> None:
         """Add adjoints given by parameter (records as mappings, stacks as lists)."""
         function = self.function  # What is entered must not hold this.
         self._enter(lambda bars: add_seeds(function, bars, seeds))
+        self._seeded |= slots_named(function, seeds)
 
     def _enter(self, seed: Callable[[dict[int, Any]], None]) -> None:
         seed(self.bars)
@@ -173,9 +178,11 @@ class Pullback:
         self._back = self._run(self.program, self.adjoint.name, values, way, log)
         self.ticks += self._back.ticks
         found = self.found
+        without = left_out(self.target, wrt) - self._seeded
+        judged = {k: v for k, v in found.items() if k not in without}
         if check:
-            self.check_returned(self._back.regs, found, self._back.rounding.drift)
-        judge = Judge(self._witness(found), wrt)
+            self.check_returned(self._back.regs, judged, self._back.rounding.drift)
+        judge = Judge(self._witness(judged), wrt)
         return named_duals(self.function, found, replace(self.info, judge=judge), wrt)
 
     @property
@@ -246,7 +253,8 @@ def _evidence(
 ) -> Evidence:
     """What a run there and back knows; `heights` are those of stacks, which the run consumes."""
     f = target.function
-    shapes = {k: [0] * heights[k] if k in heights else start[k] for k in found}
+    slots = bar_slots(f) if found else ()
+    shapes = {k: [0] * heights[k] if k in heights else start[k] for k in slots}
     seeds = {k: zero_dual(f, k, shape) for k, shape in shapes.items()}
     for enter in entered if found else ():
         enter(seeds)

@@ -99,7 +99,8 @@ class Intake:
             if type(v) is not np.ndarray or v.dtype is not dtype or v.ndim != rank:
                 raise TypeError
             flags, size = v.flags, v.nbytes
-            if not flags.c_contiguous or (changed and not flags.writeable):
+            # Aligned and without gaps; writeable, too.
+            if not flags.carray and (changed or not flags.c_contiguous or not flags.aligned):
                 raise TypeError
             start = flat[at] = address_of(v, size)
             flat[at + 2 : at + 2 + 2 * rank] = v.shape + v.strides

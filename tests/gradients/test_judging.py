@@ -11,7 +11,7 @@ from sizes import part, sized, thin, wide
 
 import rvm
 from rvm.derive import estimate, gate
-from rvm.engines import ENGINES
+from rvm.engines import ENGINES, LAW
 from rvm.image import Image, image_of
 from rvm.image.nudged import NudgedImage, nudged
 from rvm.ir.function import plan_of
@@ -113,3 +113,54 @@ def test_perturbed_code_is_as_warm_as_other_code() -> None:
     other = nudged(program, 2)
     image_of(program).heat["main"] += 1_000
     assert image_of(other).heat["main"] == 1_000
+
+
+# ---------------------------------------------------------------- what is judged
+
+LOSES = """
+func f(s: f64, t: f64, a: f64, b: f64, c: f64, big: f64, x: f64)
+    add s, c * a + x * x
+    add t, b * b * x
+    sub a, big
+"""
+"""What is added to s needs the a that the last line loses; of the inputs that are only read the
+adjoint of c is wrong for it."""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_engines_judge_a_gradient_by_the_same_adjoints(engine: str) -> None:
+    """By those asked for and of what changes: a wrong one that nobody sees does not count."""
+    f = rvm.assemble(LOSES).f
+    inputs = {"s": 0.0, "t": 0.0, "a": 1.0, "b": 2.0, "c": 3.0, "big": 1e20, "x": 2.0}
+
+    def outcome(e: str, wrt: Any, way: str) -> Any:
+        g = f.with_options(engine=e)
+        try:
+            if way == "pullback":
+                pull = g.pullback(inputs)
+                pull.seed("s")
+                found = pull(wrt)
+            elif way == "grad":
+                found = g.grad(inputs, loss="s", wrt=wrt)
+            else:
+                found = g.vjp({"s": 1.0, way: 0.5}, inputs, wrt=wrt)
+            return dict(found), dict(found.info.error)
+        except rvm.RvmError as error:
+            return error.code
+
+    for wrt in (None, [], ["x"], "x", ["c"], ["x", "c"], ["a"], ["b", "s"]):
+        for way in ("grad", "pullback", "t", "c", "x"):
+            want = outcome(LAW, wrt, way)
+            assert [outcome(engine, wrt, way) for _ in range(2)] == [want] * 2, (wrt, way)
+    assert outcome(engine, ["x"], "grad")[0] == {"x": 4.0}
+    assert outcome(engine, ["c"], "grad") == outcome(engine, None, "grad") == "R017"
+    assert outcome(engine, ["x"], "c") == "R017"
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_sizes_of_all_powers_are_judged_without_a_warning(engine: str) -> None:
+    f = rvm.assemble("func f(y: f64, a: f64, c: f64, x: f64)\n    sub a, c\n    add y, x * x\n").f
+    for power in (*range(20, 309, 24), 300, 305, 307, 308):
+        found = f.grad(y=0.0, a=1.0, c=10.0**power, x=2.0, loss="y", engine=engine)
+        assert dict(found) == {"y": 1.0, "a": 0.0, "c": 0.0, "x": 4.0}
