@@ -56,7 +56,7 @@ def test_any_number_is_found_from_any_guess(t: str) -> None:
 def test_a_number_that_is_guessed_keeps_its_bits(t: str) -> None:
     x = drawn(t, np.random.default_rng(5), 2000)
     x.view(WORDS[t])[::7] |= WORDS[t](0x7FF8 << 48 if WORDS[t] is np.uint64 else 0x7FC0 << 16)
-    zero = np.zeros(len(x) * gaps.parts(SCALARS[t]), np.int64)
+    zero = np.zeros(len(x) * SCALARS[t].parts, np.int64)
     moved = gaps.all_moved(SCALARS[t], x, zero)
     assert moved.tobytes() == x.tobytes()
     assert not gaps.gaps(SCALARS[t], x, x).any()
