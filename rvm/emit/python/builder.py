@@ -417,7 +417,7 @@ class PythonBuilder(Builder):
         elif t.is_exact:
             self.trouble(self.call(f"({name} != {{0}})", self.value(given)))
         else:
-            parts = (".real", ".imag") if t.is_complex else ("",)
+            parts = (".real", ".imag") if t.parts > 1 else ("",)
             zero = " or ".join(f"not {name}{part}" for part in parts)
             test = f"{name} != {{0}}{self._exactly(f'({zero})', t)}"
             residue = f"residue(state, {self.bind(system(t))}, {name}, {{0}}{more})"
