@@ -35,10 +35,22 @@ def update(b: Builder, stmt: Update) -> None:
     shape, element = elements(b, stmt.value)
     matching(b, shape, place.dims)
     rank = len(shape)
+    asked = stmt.op in "*/" and b.checks
+    spread = rank < len(place.dims)
+
+    def factor(i: Indices) -> None:
+        scalars.factor(b, element(i), t)
+
+    if asked and spread:
+        # Asked here, since there may be no elements of the place at all.
+        if rank:
+            b.everywhere(shape, factor)
+        else:
+            factor(())
 
     def new(i: Indices) -> None:
         by = element(i[len(i) - rank :])
-        if stmt.op in "*/" and b.checks:
+        if asked and not spread:
             scalars.factor(b, by, t)
         where = at(b, place, i)
         put(b, where, scalars.changed(b, stmt.op, t, read(b, where), by))

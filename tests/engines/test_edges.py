@@ -14,6 +14,7 @@ from sizes import part, sample, sized, thin
 
 import rvm
 from rvm.engines import executing
+from rvm.faults import RvmError
 from rvm.run.machine import Machine
 from rvm.state import Options
 
@@ -167,6 +168,22 @@ def test_a_negative_zero(case: str, t: str) -> None:
         assert str(strict.run().run_back().result) == before
         assert strict.residue_bytes == 0
     assert seen(text, given, tolerance=0)[0][0].startswith(f"error[{code}]")
+
+
+@pytest.mark.parametrize("engine", executing())
+@pytest.mark.parametrize("op", ["mul", "div"])
+def test_a_factor_is_asked_for_where_there_are_no_elements(op: str, engine: str) -> None:
+    one = rvm.assemble(f"func f(y: f64[n], e: f64)\n    {op} y, e\n").f
+    row = rvm.assemble(f"func f(y: f64[m, n], e: f64[n])\n    {op} y, e\n").f
+    for m in 0, 2:
+        for e in 0.0, np.inf, np.nan:
+            for f, given in (one, e), (row, np.array([1.0, e])):
+                y = np.ones(m) if f is one else np.ones((m, 2))
+                with pytest.raises(RvmError) as caught:
+                    f(y=y, e=given, engine=engine)
+                assert caught.value.code == "R007"
+                assert (y == 1).all()
+        assert (one(y=np.ones(m), e=2.0, engine=engine).y == (2.0 if op == "mul" else 0.5)).all()
 
 
 @pytest.mark.parametrize("engine", executing())
