@@ -460,6 +460,7 @@ def test_operations_grow_with_what_is_touched() -> None:
 # ---------------------------------------------------------------- Jacobians
 
 
+@wide
 @settings(max_examples=3, deadline=None)
 @given(st.integers(0, 10**9))
 def test_rows_and_columns_agree(seed: int) -> None:

@@ -200,6 +200,7 @@ def is_smooth(row: FunctionRow, at: Sequence[float]) -> bool:
     return value.imag == 0 and abs(value) < MOST and not set(at) & set(POLES.get(row.name, ()))
 
 
+@wide
 @thin
 @pytest.mark.parametrize("row", [r for r in SMOOTH if r.name not in KINKED], ids=lambda r: r.name)
 @sized

@@ -8,6 +8,7 @@ from functools import reduce
 import numpy as np
 import pytest
 from engines.order import ordered
+from sizes import wide
 
 from rvm.isa.implementation import array_value, value
 from rvm.isa.rows import FUNCTIONS
@@ -158,6 +159,7 @@ def test_integer_sums_wrap_in_their_type():
     assert array_value("scan_left", (U8,))(np.array([200, 100], np.uint8)).tolist() == [200, 44]
 
 
+@wide
 def test_every_function_of_arrays_has_code_for_all_that_it_takes():
     tried = set()
     for name, row in FUNCTIONS.items():

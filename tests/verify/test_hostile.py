@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
+from sizes import wide
 from verify.making import Maker, array, program
 from work import processor_time
 
@@ -140,6 +141,7 @@ def test_time_is_in_proportion(make: Callable[[int], Program], n: int) -> None:
     assert len(found) <= MAX_FINDINGS
 
 
+@wide
 def test_a_deep_graph_is_refused_without_recursion() -> None:
     m = Maker("f", y=I64)
     node: Expr = Place(0, (), I64)
