@@ -895,7 +895,7 @@ def test_what_runs_once_is_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None
 
     plain = python.Compiled.__init__
 
-    def noted(self: python.Compiled, code: Code, *more: Any) -> None:
+    def noted(self: python.Compiled, code: Code, *more: object) -> None:
         compiled.append(code.name)
         plain(self, code, *more)
 
