@@ -333,7 +333,7 @@ def is_stack_of_records(layout: Layout) -> bool:
 
 
 def check_fields(function: Function, regs: list[Any]) -> None:
-    """InputError I004 unless the fields of each stack of records hold as many values."""
+    """InputError I004 unless the fields of each stack of records hold equally many values."""
     for param in function.params:
         layout = param.layout
         if isinstance(layout, int) or not is_stack_of_records(layout):
@@ -343,7 +343,7 @@ def check_fields(function: Function, regs: list[Any]) -> None:
             each = ", ".join(f"`{function.registers[k].name}` {n}" for k, n in held.items())
             raise InputError(
                 "I004",
-                f"`{param.name}` is a {layout.name}, of which each field must hold as many values",
+                f"`{param.name}` is a {layout.name}, whose fields must hold equally many values",
                 values={"values held": each},
             )
 

@@ -21,7 +21,7 @@ MARK = "# Written by `rvm stubs`"
 """How the text of a stub begins; other files are not written over."""
 _OPTIONS = "**options: Unpack[RunOptions]"
 _NARROW = "  # type: ignore[override]"
-"""What takes these names alone is not a function that takes any."""
+"""A stub's function takes its own names only, where the class that it overrides takes any."""
 _TYPED = "rvm.library.typed"
 
 

@@ -116,7 +116,7 @@ class Moves(ABC):
         """Erase x, which is given up."""
 
     def seen(self, x: Any) -> Any:
-        """A state as others may look at it, for now."""
+        """A state to look at until the next move."""
         return x
 
     @abstractmethod
