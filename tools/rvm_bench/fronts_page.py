@@ -1,4 +1,4 @@
-"""The page on the speed of the front ends, made from the data of `rvm bench fronts`.
+"""The page on the speed of the front ends, generated from the data of `rvm bench fronts`.
 
 `rvm bench fronts --json > docs/fronts.json`, then
 `python -m rvm_bench.fronts_page docs/fronts.json > docs/fronts.md`.
@@ -21,44 +21,44 @@ from rvm_bench.report import seconds, times
 
 _Data = Mapping[str, Any]
 _MOST = 1.3
-"""How many times the time of what is written by hand a pure function may take."""
+"""The largest accepted ratio of a pure function's time to the hand-written one's."""
 _HEAD = """\
 # Speed of the front ends
 
-This page is made from the data of a run of `rvm bench fronts`, [fronts.json](fronts.json), by
-`python -m rvm_bench.fronts_page docs/fronts.json > docs/fronts.md`; a test keeps it as the data
-is. How it is measured stands in [speed](performance.md#how-it-was-measured): in turns, medians,
-on machine code; ratios are medians over turns. The machine is one that others use as well, so
-that times of different rows are not to be compared.
+This page is generated from the data of a run of `rvm bench fronts`, [fronts.json](fronts.json), by
+`python -m rvm_bench.fronts_page docs/fronts.json > docs/fronts.md`. A test checks that the page
+matches the data. The method is that of [speed](performance.md#how-it-was-measured): contestants
+take turns, times are medians, and rvm runs machine code. Ratios are medians over the turns. The
+machine was shared with other work, so times of different rows should not be compared.
 """
 _PURE = f"""\
 ## Pure functions
 
-NumPy functions under `rvm.pure`, beside the same function written by hand in the assembly
-language, NumPy, and JAX, which may use all processors. The aim is ≤ ×{_MOST} of what is written
-by hand, and for gradients JAX's time or less.
+NumPy functions under `rvm.pure`, compared with the same function written by hand in the assembly
+language, with NumPy, and with JAX, which may use all processors. The aim is at most ×{_MOST} of the
+hand-written function's time, and for gradients at most JAX's time.
 """
 _WHY = """\
-What is missed, and what differs:
+Notes on missed aims and other differences:
 
-- **dot, prod, total** become what one writes by hand, so that their ratios only show how far two
-  runs differ.
-- **stencil**: neighbours are looked up by computed indices, and each answer to the question
-  where a point stands is a loop of its own. A state goes to its place by an exchange, which
-  holds infinities, where the addition by hand does not; for a thousand points that takes twice
-  as long. In the stage `gradient` an element that is looked up has a whole array for its
-  adjoint, so gradient mode is the way there.
-- **Gradients beside JAX**: `exp` and `tanh` have stated bits here, computed the same on every
-  machine, and sums are added in a stated order. A gradient runs the function forwards and its
-  adjoint back, which makes again what the run forwards has made; JAX makes it once and keeps it.
-  States of loops are made four times so, in memory that is new at every call, as are the
-  adjoints: of a million numbers most of the time may be the operating system's, which gives it.
-  JAX's arrays are new as well, but fewer.
-- **prod** of a thousand: for each element the product of all others is no machine code. A gradient
-  leaves it there and comes back, which takes a tenth of a millisecond or more.
-- **Products of matrices** have a stated order of additions; JAX and NumPy call BLAS.
-- **bits of this machine** is `rvm.pure` with `bits="machine"`, which takes libm and BLAS. Calls
-  cost more then; of these rows only the stencil of a million points gains by it, forwards.
+- **dot, prod, total** become the same code as the hand-written functions, so their ratios only show
+  how much two runs differ.
+- **stencil**: neighbours are looked up by computed indices, and each case of a point's position has
+  its own loop. A state is stored by an exchange, which also works for infinities, where the
+  hand-written function uses an addition; for a thousand points the exchange takes twice as long. In
+  the stage `gradient`, the adjoint of an element that is looked up is a whole array, so
+  reverse mode is the better choice there.
+- **Gradients compared with JAX**: `exp` and `tanh` have specified bits, the same on every machine,
+  and sums are added in a specified order. A gradient runs the function forwards and its adjoint
+  back, which recomputes the values of the forward run; JAX computes them once and keeps them. So
+  the states of loops are computed four times, in memory that is newly allocated for every call,
+  like the adjoints. With a million numbers, most of the time may be the operating system's, for
+  providing this memory. JAX allocates new arrays too, but fewer.
+- **prod** of a thousand: the product of all other elements, for each element, is not compiled. The
+  gradient leaves machine code for it, which takes a tenth of a millisecond or more.
+- **Matrix products** have a specified order of additions; JAX and NumPy call BLAS.
+- **bits of this machine** is `rvm.pure` with `bits="machine"`, which uses libm and BLAS. Calls then
+  cost more; of these rows only the stencil of a million points gains by it, and only forwards.
 """
 
 

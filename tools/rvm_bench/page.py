@@ -1,4 +1,4 @@
-"""The page on speed, made from a full run's data.
+"""The page on speed, generated from the data of a full run.
 
 `rvm bench --full --json > docs/performance.json`, then
 `python -m rvm_bench.page docs/performance.json > docs/performance.md`.
@@ -23,42 +23,44 @@ _Data = Mapping[str, Any]
 _HEAD = """\
 # Speed
 
-This page is made from the data of a full run of `rvm bench`, [performance.json](performance.json),
-by `python -m rvm_bench.page docs/performance.json > docs/performance.md`; a test keeps it as
-the data is.
+This page is generated from the data of a full run of `rvm bench`,
+[performance.json](performance.json), by
+`python -m rvm_bench.page docs/performance.json > docs/performance.md`. A test checks that the page
+matches the data.
 """
 _METHOD = """\
 ## How it was measured
 
-All contestants of a task are timed in one run, in turns, and medians are shown: a slow minute hits
-all alike. A time is that of the clock or of the processors, whichever is less, so that what else
-the machine was doing does not count. Times on another machine are others; ratios hold better.
-Before it is timed, each contestant's numbers are compared with ours, to 1e-8 of the largest.
+All contestants of a task are timed in one run, in turns, and medians are shown, so that a slow
+minute affects all of them alike. A time is the wall-clock time or the processor time, whichever is
+less, so that other work on the machine does not count. Other machines give other times; ratios
+carry over better. Before the timing, the numbers of each contestant are compared with ours, to 1e-8
+of the largest.
 
-What would take long is timed on a smaller size, which stands in brackets. Times are for a unit of
-work: a step, a point, a call.
+Contestants that would take too long are timed on a smaller size, given in brackets. Times are for a
+unit of work: a step, a point, a call.
 
-- **rvm native** is a call from Python of a function, `f(…)`, and for gradients `f.vjp(…)`, which
-  leaves its inputs as they were. *In place* is the gradient program called on the caller's arrays,
-  as C is. *Unchecked* is `checks=False` (in place). *Back* is `~f`, from results to inputs.
-- **C** is written by hand for speed, with `restrict`, and compiled without fast-math: it does the
-  arithmetic of the program, without checks. Its gradients are reversible as ours are: forwards,
-  then back, undoing each step and passing on the adjoints, without a tape. *C, fused* may fuse
-  products and sums (`-ffp-contract=fast`), so that its bits differ by processor.
-- **JAX** is jitted, with loops by `fori_loop` and `scan`, and with √n checkpoints where one would;
-  **PyTorch** is eager, and `torch.compile` for whole formulas; **Numba** compiles the loops of
-  plain Python; **autograd** and **NumPy** work on whole arrays. Compiling is not in these times.
-  All run in one thread, as we do, but for JAX, whose threads cannot be kept from it.
+- **rvm native** is a call of a function from Python, `f(…)`, and for gradients `f.vjp(…)`, which
+  does not change its inputs. *In place* is the gradient program, called on the caller's arrays, as
+  the C code is. *Unchecked* is `checks=False` (in place). *Back* is `~f`, from results to inputs.
+- **C** is hand-written for speed, with `restrict`, and compiled without fast-math: it does the
+  arithmetic of the program, without checks. Its gradients are reversible like ours: they run
+  forwards, then back, undo each step and propagate the adjoints, without a tape. *C, fused* may
+  fuse products and sums (`-ffp-contract=fast`), so its bits differ between processors.
+- **JAX** is jitted, with loops by `fori_loop` and `scan`, and with √n checkpoints where one would
+  use them. **PyTorch** is eager; `torch.compile` is used for whole formulas. **Numba** compiles the
+  loops of plain Python. **autograd** and **NumPy** work on whole arrays. These times do not include
+  compiling. All run in one thread, as rvm does, except JAX, whose threads cannot be limited.
 """
 _WHEN = """\
 ## Where a reversible gradient wins, and where it loses
 
-It computes the past again, where a tape remembers it. So it wins where there are many steps of a
-small state: in `loop`, `leapfrog` and `bodies` a tape is written to memory and read back, ours
-stays in registers, however long the run. It loses where the forward work is dear and its results
-are few: in `gmm`, `bundle` and `petersen` what was computed is uncomputed, which a tape does not
-do. And where a library has a formula for a whole operation (a matrix product by BLAS, QR by
-LAPACK), it beats any loop.
+A reversible gradient recomputes intermediate values; a tape stores them. So it wins where a small
+state goes through many steps: in `loop`, `leapfrog` and `bodies` a tape is written to memory and
+read back, while our state stays in registers, however long the run. It loses where the forward run
+is expensive and has few results: in `gmm`, `bundle` and `petersen` intermediate values must be
+uncomputed, which a tape avoids. And where a library has a routine for a whole operation (a matrix
+product by BLAS, QR by LAPACK), it beats any loop.
 """
 
 
@@ -95,7 +97,7 @@ def _targets(data: _Data) -> Iterator[str]:
     yield ""
     missed = [r for r in found if not r.met and r.key in NOTES]
     if missed:
-        yield "What the machine code and profiles show where a target is missed:\n"
+        yield "Reasons for the missed targets, according to machine code and profiles:\n"
         for text in dict.fromkeys(NOTES[r.key] for r in missed):
             keys = ", ".join(r.what for r in missed if NOTES[r.key] == text)
             yield f"- **{keys}**: {text}"
@@ -105,8 +107,9 @@ def _targets(data: _Data) -> Iterator[str]:
 def _contests(data: _Data) -> Iterator[str]:
     yield "## Workloads\n"
     yield (
-        "Time for a unit of work, and how many times that of the contestant without a factor. The "
-        "spread is half the distance between the quartiles, and shown where it is above 5 %.\n"
+        "Each cell gives the time for a unit of work, and its ratio to the time of the contestant "
+        "shown without a ratio. The spread, half the distance between the quartiles, is shown "
+        "where it is above 5 %.\n"
     )
     workloads: dict[str, list[_Data]] = {}
     for contest in data["contests"]:
@@ -145,8 +148,8 @@ def _cell(entry: _Data, largest: int) -> str:
 def _extras(data: _Data) -> Iterator[str]:
     if found := data.get("growth"):
         yield "## From 10³ steps to 10⁸\n"
-        yield "The gradient of `leapfrog`, each in a new process:\n"
-        yield "| | steps | time | a step | memory grows by |\n|---|---:|---:|---:|---:|"
+        yield "The gradient of `leapfrog`, each time in a new process:\n"
+        yield "| | steps | time | per step | memory growth |\n|---|---:|---:|---:|---:|"
         for g in found:
             cells = (
                 g["peer"],
@@ -157,18 +160,18 @@ def _extras(data: _Data) -> Iterator[str]:
             yield f"| {' | '.join(cells)} | {size(g['bytes'])} |"
         yield ""
     if found := data.get("memory"):
-        yield "## Memory\n\nBy how much the peak of the process grows over that of ten steps:\n"
-        yield "| gradient of `leapfrog` | steps | memory | a step |\n|---|---:|---:|---:|"
+        yield "## Memory\n\nGrowth of the peak memory of the process, compared with ten steps:\n"
+        yield "| gradient of `leapfrog` | steps | memory | per step |\n|---|---:|---:|---:|"
         for m in found:
             step = f"{m['bytes'] / m['size']:,.1f} bytes"
             yield f"| {m['peer']} | {m['size']:,} | {size(m['bytes'])} | {step} |"
         yield ""
     if first := data.get("first_call"):
         yield (
-            "## First calls\n\nThe gradient of `leapfrog` in a new process. Loading is importing "
-            "rvm and assembling the program; the first call is all that comes then: importing "
-            "what it needs, LLVM among it, transforming, compiling and running. Where machine "
-            "code is kept, nothing is transformed, and LLVM is not loaded.\n"
+            "## First calls\n\nThe gradient of `leapfrog` in a new process. Loading imports rvm "
+            "and assembles the program. The first call does the rest: it imports what it needs, "
+            "including LLVM, transforms, compiles and runs. If machine code is in the cache, "
+            "nothing is transformed, and LLVM is not loaded.\n"
         )
         yield "| | loading | first call | second call |\n|---|---:|---:|---:|"
         for how, text in (("compiled", "compiled"), ("cached", "machine code from the cache")):
@@ -177,7 +180,7 @@ def _extras(data: _Data) -> Iterator[str]:
         yield ""
     if found := data.get("lanes"):
         yield "## Lanes\n\n`f.map` of `leapfrog` (30 steps) over many starting points:\n"
-        yield "| lanes | an instruction, a lane | gradient: a step, a lane |\n|---:|---:|---:|"
+        yield "| lanes | per instruction and lane | gradient: per step and lane |\n|---:|---:|---:|"
         for n in found:
             row = (
                 f"{n['lanes']:,}",
