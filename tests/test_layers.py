@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 LAYERS = [
     tuple(name if name == "rvm" else f"rvm.{name}" for name in line.split())
     for line in re.search(
-        r"Imports go one way only.*?```text\n(.*?)```", (ROOT / "ARCHITECTURE.md").read_text(), re.S
+        r"## Layers.*?```text\n(.*?)```", (ROOT / "ARCHITECTURE.md").read_text(), re.S
     )[1].splitlines()  # type: ignore[index]
 ]
 """From the ground up: a module imports only its own layer and those before it."""
