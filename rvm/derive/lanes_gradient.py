@@ -24,6 +24,7 @@ from rvm.derive.gradients import (
     seed_place,
     zero_dual,
 )
+from rvm.derive.left_out import left_out
 from rvm.derive.places import wanted
 from rvm.derive.target import Target
 from rvm.faults import InputError, RvmError
@@ -89,14 +90,16 @@ class LaneGradient:
         for lane in done.alone:
             listen()
             try:
-                self._alone(lane, there, bars, done)
+                self._alone(lane, wrt, there, bars, done)
             except RvmError as error:
                 if left_whole(error):
                     raise
                 done.errors[lane] = error
                 self.losses[lane] = np.nan
                 self._clear(bars, lane)
-        self.judge = LaneJudge(target, given, self.place, bars, names, tuple(done.errors))
+        without = left_out(target, wrt) - {self.place.slot}
+        judged = {k: held for k, held in bars.items() if k not in without}
+        self.judge = LaneJudge(target, given, self.place, judged, names, tuple(done.errors))
         return self._named(bars, names, done), done
 
     def _wanted(self, wrt: Collection[str] | None) -> set[str]:
@@ -223,12 +226,19 @@ class LaneGradient:
 
     # ------------------------------------------------------------ single lanes, results
 
-    def _alone(self, lane: int, there: Batch, bars: dict[int, Any], done: LaneRun) -> None:
+    def _alone(
+        self,
+        lane: int,
+        wrt: Collection[str] | None,
+        there: Batch,
+        bars: dict[int, Any],
+        done: LaneRun,
+    ) -> None:
         """A lane's gradient by itself."""
         pull = Pullback(self.target, there.inputs(lane))
         pull.seed(self.loss)
         self.losses[lane] = pull.value(self.loss)
-        pull()
+        pull(wrt)
         regs = pull.machine.state.frames[0].regs
         for k, slot in self.slots.items():
             bars[k][lane] = regs[slot]
@@ -317,7 +327,7 @@ class LaneJudge:
             v.item() if isinstance(v := values[k], np.generic) else v
             for k in range(function.n_args)
         ]
-        seeds = {k: zero_dual(function, k, start[k]) for k in self.bars}
+        seeds = {k: zero_dual(function, k, start[k]) for k in bar_slots(function)}
         seed_place(seeds, self.place)
         found = {k: held[lane] for k, held in self.bars.items()}
         name, undo = target.name, target.undo

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -161,6 +162,31 @@ def test_engines_judge_a_gradient_by_the_same_adjoints(engine: str) -> None:
     assert outcome(engine, ["x"], "grad")[0] == {"x": 4.0}
     assert outcome(engine, ["c"], "grad") == outcome(engine, None, "grad") == "R017"
     assert outcome(engine, ["x"], "c") == "R017"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_lanes_judge_a_gradient_by_the_adjoints_that_single_calls_do(engine: str) -> None:
+    """Adjoints and errors lane by lane, and the verdict on each: of some the second is refused."""
+    f = rvm.assemble(LOSES).f.with_options(engine=engine)
+    big, x = np.array([0.0, 1e20, 3.0]), np.array([2.0, -1.5, 0.1])
+    inputs = {"s": 0.0, "t": 0.0, "a": 1.0, "b": 2.0, "c": 3.0}
+    refused = []
+    for loss, wrt in product(("s", "t"), (None, [], ["x"], "x", ["c"], ["x", "c"], ["a", "big"])):
+        given = inputs | {"big": big, "x": x}
+        lanes = f.map.grad(**given, loss=loss, wrt=wrt, on_error="return")
+        for k in range(len(x)):
+            given |= {"big": big[k], "x": x[k]}
+            try:
+                alone = f.grad(given, loss=loss, wrt=wrt)
+            except rvm.RvmError as error:
+                assert lanes.errors[k].code == error.code
+                refused.append((loss, wrt))
+                continue
+            assert k not in lanes.errors and alone.keys() == lanes.info.error.keys()
+            for name in alone.keys() & {"big", "x"}:
+                assert lanes[name][k] == alone[name], (loss, wrt, name)
+                assert lanes.info.error[name][k] == alone.info.error[name], (loss, wrt, name)
+    assert refused == [("s", None), ("s", ["c"]), ("s", ["x", "c"])]
 
 
 @pytest.mark.filterwarnings("error")
