@@ -37,10 +37,14 @@ bytes of stack one call may take."""
 PACES = {
     "whole": ('"llvm.loop.unroll.disable"', '"llvm.loop.interleave.count", i32 {}'),
     "vectors": ('"llvm.loop.interleave.count", i32 {}',),
-    "straight": ('"llvm.loop.unroll.full"',),
+    "straight": ('"llvm.loop.unroll.full", i1 false',),
     "single": ('"llvm.loop.vectorize.enable", i1 false',),
 }
-"""LLVM's metadata of loops, by what `rvm.ir.builder.Builder.nest` knows of them."""
+"""LLVM's metadata of loops, by what `rvm.ir.builder.Builder.nest` knows of them.
+
+None are orders, of which LLVM would print a warning where it cannot carry them out: to unroll a
+loop is one, unless its flag is false; LLVM unrolls it all the same where it can.
+"""
 MARKS = frozenset(["begin", "perform", "done", "edge", "erased", "entering", "unreturned"])
 MARKS |= {"returned", "rounded", "settle", "part"}
 
