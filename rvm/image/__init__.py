@@ -18,7 +18,7 @@ from rvm.host.once import once
 from rvm.image.sizes import Sizes, kept_for, notes, with_sizes
 from rvm.image.traps import Traps
 from rvm.isa import FUNCTIONS, lower
-from rvm.isa.lower import squared
+from rvm.isa.lower import plain
 from rvm.program import AnyProgram, Function, Instr, Program, Span, program_of
 from rvm.stmt import Drop, Free, Map, Pop, Stmt, Update, When, invert, writes
 from rvm.transform import invert_function
@@ -71,7 +71,7 @@ class Code:
         """The instruction at `pc`: its statements, and what the run must find apart."""
         found = self._ready[pc]
         if found is None:
-            stmts = tuple(map(partial(self._known, pc), lower(squared(self.instrs[pc]))))
+            stmts = tuple(map(partial(self._known, pc), lower(plain(self.instrs[pc]))))
             found = self._ready[pc] = (stmts, self._find_clashes(pc))
         return found
 

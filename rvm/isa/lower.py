@@ -41,31 +41,40 @@ def _operand_type(row: OpRow, args: Sequence[Expr]) -> Scalar:
     return elem_of(first.type)
 
 
-def squared(instr: Instr) -> Instr:
-    """An instruction whose operands are `squares`."""
-    args = tuple(map(squares, instr.args))
+def plain(instr: Instr) -> Instr:
+    """An instruction whose operands have `plain_powers`."""
+    args = tuple(map(plain_powers, instr.args))
     return instr if args == instr.args else replace(instr, args=args)
 
 
-def squares(node: Expr) -> Expr:
-    """A typed expression in which `x ** 2` of reals and integers is `x * x`, as it is defined.
+def plain_powers(node: Expr) -> Expr:
+    """A typed expression in which powers that arithmetic rounds correctly are arithmetic.
 
-    That is the correctly rounded square.  A power whose exponent happens to be 2 is a power.
+    By definition `x ** 2` of reals and integers is `x * x`, and `x ** -1` of reals is `1 / x`.  A
+    power whose exponent happens to be 2 or -1 is a power.
     """
-    if any(isinstance(n, Apply) and n.fn == "**" for n in walk(node)):
-        return _squares(node)
+    if any(map(is_plain, walk(node))):
+        return _plain(node)
     return node
 
 
-def _squares(node: Expr) -> Expr:
-    done = rebuild(node, _squares)
-    match done:
-        case Apply("**", (x, Const(2, Scalar() as n))) if n.is_integer or n.is_float:
-            assert x.type is not None
-            t = elem_of(x.type)
-            if t.is_integer or t.is_float:
-                return Apply("square", (x,), done.type)
-    return done
+def is_plain(node: Expr) -> bool:
+    """Whether an expression is a power that is a product or a quotient by definition."""
+    match node:
+        case Apply("**", (Expr(type=t), Const(k))) if t is not None:
+            # Exponents of these are of the same type, or i64: their raw values are the numbers.
+            return k in (2, -1) and (elem_of(t).is_float or (elem_of(t).is_integer and k == 2))
+    return False
+
+
+def _plain(node: Expr) -> Expr:
+    done = rebuild(node, _plain)
+    if not is_plain(done):
+        return done
+    x, k = cast(Apply, done).args
+    if cast(Const, k).value == 2:
+        return Apply("square", (x,), done.type)
+    return Apply("/", (Const(1.0, elem_of(cast("Scalar | Array", x.type))), x), done.type)
 
 
 def invert_instr(instr: Instr) -> Instr:

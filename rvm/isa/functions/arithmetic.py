@@ -43,6 +43,8 @@ def _one(x: Expr) -> Expr:
 
 def _power(x: Expr, y: Expr) -> Partials:
     t, base = elem(y), elem(x)
+    if base is not None and base.is_float and isinstance(y, Const) and y.value == -1:
+        return (-fn("square", x**y), None)
     if t is not None and t.is_integer:
         if base is None or base.is_integer:
             return (None, None)

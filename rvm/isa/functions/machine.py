@@ -18,6 +18,7 @@ import numpy as np
 
 from rvm.expr import Apply, Expr, rebuild
 from rvm.isa.functions.arrays import product_of
+from rvm.isa.lower import is_plain
 from rvm.isa.rows import FUNCTIONS, FunctionRow, FunctionTable, Row
 from rvm.numbers.code import Code
 from rvm.numbers.reductions import matrix_product
@@ -72,8 +73,7 @@ def _is_there(node: Apply) -> bool:
     types = [elem_of(a.type) for a in node.args if isinstance(a.type, (Scalar, Array))]
     if node.fn in WHOLE:
         return all(t.is_float or t.is_complex for t in types)
-    # A square that is written is a product.
-    if node.fn == "**" and repr(getattr(node.args[1], "value", None)) in ("2", "2.0"):
+    if is_plain(node):
         return False
     return (node.fn == "**" or node.fn in LIBM.split()) and all(t == F64 for t in types)
 

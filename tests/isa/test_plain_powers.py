@@ -1,9 +1,10 @@
-"""`x ** 2` is `x * x`, with the same bits on every engine, alone, in lanes, in arrays and loops."""
+"""`x ** 2` is `x * x` and `x ** -1` is `1 / x`, to the bit: in lanes, arrays and loops, too."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -54,13 +55,14 @@ def numbers(t: str) -> list[float]:
 
 @wide
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("k", [2, -1])
 @pytest.mark.parametrize("t", members("float"))
-def test_squares_of_floats_are_products_on_every_engine(t: str) -> None:
-    program, xs = rvm.assemble(TEXT.format(t=t)), numbers(t)
+def test_plain_powers_of_floats_are_arithmetic_on_every_engine(t: str, k: int) -> None:
+    program, xs = rvm.assemble(TEXT.replace("** 2", f"** {k}").format(t=t)), numbers(t)
     dtype = np.dtype(np.float32 if t == "f32" else np.float64)
     with np.errstate(all="ignore"):
         many = np.array(xs, dtype)
-        want = 0 + many * many
+        want = 0 + (many * many if k == 2 else 1 / many)
     for engine in ENGINES:
         for name in ("arrays", "looped"):
             out = program[name](y=np.zeros_like(many), x=many, engine=engine).y
@@ -69,8 +71,9 @@ def test_squares_of_floats_are_products_on_every_engine(t: str) -> None:
         for x, y in list(zip(xs, want.tolist(), strict=True))[:150]:
             found = f["written"](y=0.0, x=x).y
             assert found == y or (found != found and y != y), (engine, x)
-            for k in (f["given"](y=0.0, x=x, k=2.0).y, f["whole"](y=0.0, x=x, k=2).y):
-                assert k == pytest.approx(y, rel=3e-16 if t == "f64" else 1e-7, nan_ok=True)
+            powers = f["given"](y=0.0, x=x, k=float(k)).y, f["whole"](y=0.0, x=x, k=k).y
+            for power in powers:
+                assert power == pytest.approx(y, rel=3e-16 if t == "f64" else 1e-7, nan_ok=True)
         out = f["written"].map(y=np.zeros_like(many), x=many).y
         assert np.array_equal(out, want, equal_nan=True), engine
 
@@ -101,9 +104,9 @@ def test_other_powers_are_alike_too() -> None:
             assert found.pop() == pytest.approx(math.pow(x, k), rel=1e-15)
 
 
-def test_a_square_costs_what_a_product_costs() -> None:
-    """No engine is given a power to compute."""
-    image = image_of(rvm.assemble(TEXT.format(t="f64")).program)
+@pytest.mark.parametrize("k", [2, -1])
+def test_no_engine_is_given_a_plain_power_to_compute(k: int) -> None:
+    image = image_of(rvm.assemble(TEXT.replace("** 2", f"** {k}").format(t="f64")).program)
     for name in ("written", "arrays", "looped"):
         for undo in (False, True):
             code = image.code(name, undo)
@@ -119,6 +122,23 @@ def test_gradients_of_squares() -> None:
         f = program.written.with_options(engine=engine)
         assert f.grad(loss="y", y=0.0, x=1.7).x == 3.4
         assert f.hessian(loss="y", y=0.0, x=1.7)["x"]["x"] == 2.0
+
+
+def test_gradients_of_reciprocals() -> None:
+    """-1 / x ** 2 and 2 / x ** 3, by exact fractions; nothing is NaN where they are too large."""
+    program = rvm.assemble(TEXT.replace("** 2", "** -1").format(t="f64"))
+    for engine in ENGINES:
+        f = program.written.with_options(engine=engine)
+        for x in (1.7, -3e-5, 123.456, 1e100):
+            exact = Fraction(x)
+            first = f.grad(loss="y", y=0.0, x=x).x
+            second = f.hessian(loss="y", y=0.0, x=x)["x"]["x"]
+            assert first == pytest.approx(float(-1 / exact**2), rel=4e-16)
+            assert second == pytest.approx(float(2 / exact**3), rel=8e-16)
+        assert f.grad(loss="y", y=0.0, x=1e-200).x == -math.inf
+        assert f.grad(loss="y", y=0.0, x=1e300).x == 0
+        assert f.hessian(loss="y", y=0.0, x=1e-200)["x"]["x"] == math.inf
+        assert f.hessian(loss="y", y=0.0, x=1e300)["x"]["x"] == 0
 
 
 def test_code_that_is_kept_by_its_text_knows_its_types(monkeypatch: pytest.MonkeyPatch) -> None:
