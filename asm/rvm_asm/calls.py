@@ -182,7 +182,7 @@ class Calls(Specialising):
                     self.reject("A042", f"this has {count(abs(more), 'dimension')} {than}", arg)
                 wrong = f"{with_article(want.type)}, and this is {with_article(t)}"
                 hint = what.wanted(group) if group is not None and what.dual else ""
-                if not isinstance(leaf, Place) and not more:
+                if not (isinstance(leaf, Place) or isinstance(want.type, Stack) or more):
                     hint = f"convert it: `{elem_of(want.type)}(…)`"
                 code = "A042" if more else "A040"
                 self.reject(code, f"{what.text(path)} is {wrong}", arg, hint)

@@ -106,8 +106,11 @@ def _updates() -> dict[str, str]:
     }
 
 
-def habit(kinds: Sequence[str], texts: Sequence[str]) -> Habit | None:
-    """What the tokens of a line are elsewhere; None where that is not known."""
+def habit(kinds: Sequence[str], texts: Sequence[str], comment: str = "") -> Habit | None:
+    """What the tokens of a line are elsewhere; None where that is not known.
+
+    `comment`: the line's comment, if the line was read until there.
+    """
     size = len(texts)
     if not size:
         return None
@@ -120,7 +123,7 @@ def habit(kinds: Sequence[str], texts: Sequence[str]) -> Habit | None:
         return Habit(0, 2, *WORDS["elif"])
     if first == "for":
         return _loop(texts)
-    found = _derivative(texts) if first in _CALLS else None
+    found = _derivative(texts) or _unmarked(texts, comment) if first in _CALLS else None
     found = found or _anywhere(kinds, texts)
     if found is not None:
         return found
@@ -170,7 +173,7 @@ def _anywhere(kinds: Sequence[str], texts: Sequence[str]) -> Habit | None:
     return None
 
 
-_CALLS = ("call", "uncall", "map", "unmap")
+_CALLS = ("call", "uncall", "map", "unmap", "iterate")
 _MODULES = ("math", "cmath", "np", "numpy", "Math", "std")
 _METHODS = {
     "append": "push {1}, {0}",
@@ -187,7 +190,6 @@ _METHODS = {
 }
 
 
-_CALLS = ("call", "uncall", "map", "unmap")
 DERIVATIVES = {
     "grad": "f'(arguments; bars)",
     "gradient": "f'(arguments; bars)",
@@ -206,6 +208,29 @@ def _derivative(texts: Sequence[str]) -> Habit | None:
             form = f"{texts[0]} {name[0]}{DERIVATIVES[word[0]][1:]}"
             return Habit(1, stop, "a derivative is called with a mark", f"`{form}`")
     return None
+
+
+def _unmarked(texts: Sequence[str], comment: str) -> Habit | None:
+    """A call with bars, or dots, behind a `;` of a function without a mark."""
+    is_open = texts.count("(") == texts.count(")") + 1
+    if not (is_open and comment[:1] == ";" and ")" in comment and texts[1].isidentifier()):
+        return None
+    name, k = texts[1], texts.index("(")
+    word = "call" if texts[0] == "iterate" else texts[0]
+    form = f"{word} {_text(texts[1:k])}'{_text(texts[k:])}{_closed(comment)}"
+    said = f"`{name}` has no mark, so that a comment begins at `;`"
+    hint = f"bars belong to `{name}'` and `{name}~'`, dots to `{name}.`: `{form}` is the gradient"
+    return Habit(1, 2, said, hint)
+
+
+def _closed(text: str) -> str:
+    """A text up to the bracket that closes one before it."""
+    depth = 1
+    for k, sign in enumerate(text):
+        depth += (sign == "(") - (sign == ")")
+        if not depth:
+            return text[: k + 1]
+    return text
 
 
 def _method(texts: Sequence[str], k: int) -> Habit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
+from rvm.codes.words import count
 from rvm.expr import Const, Expr, Index, Place, Span, walk
 from rvm.isa import TypeFault, typed
 from rvm.types import Stack
@@ -37,7 +38,8 @@ class Specialising(Memory):
         """The function made for the types of a call, and the arguments that are not functions."""
         name = plain(func.name.text)
         if len(passed) != len(func.params):
-            self.wrong_count(name, [plain(p.name) for p in func.params], len(passed), stat)
+            params = [plain(p.name) + " (a function)" * p.is_function for p in func.params]
+            self.wrong_count(name, params, len(passed), stat)
         inference = Inference(func, self.program.records)
         self._explicit(func, inference, stat)
         pairs = list(zip(func.params, passed, strict=True))
@@ -64,7 +66,7 @@ class Specialising(Memory):
                 for (_, binding), t in zip(signature, wanted, strict=True):
                     assert isinstance(binding, (Slot, NameGroup))
                     at = passed[func.params.index(p)]
-                    self._found(inference, p, t, shape_of(binding), at)
+                    self._found(inference, p, t, shape_of(binding), at, _OTHER_FUNCTION)
         for p, arg in weak:
             template = self.operand(arg)
             values_in = [n.value for n in walk(template) if isinstance(n, Const)]
@@ -108,12 +110,18 @@ class Specialising(Memory):
             params = ", ".join(map(class_text, func.types)) or "none"
             self.complain(
                 "A071",
-                f"`{plain(func.name.text)}` has {len(func.types)} type parameters, "
+                f"`{plain(func.name.text)}` has {count(len(func.types), 'type parameter')}, "
                 f"not {len(stat.types)}",
                 stat,
-                f"they are {params}; functions are arguments",
+                f"they are {params}; {_among_arguments(func)}",
             )
         for p, written in zip(func.types, stat.types, strict=True):
+            if written.name in self.program.functions:
+                what = f"`{plain(written.name)}` is a function, and `{plain(p.name)}` a type"
+                self.report.error(
+                    "A071", what, written.start, written.end, hint=_among_arguments(func)
+                )
+                raise Rejected
             inference.set(p.name, self.written_type(written), f"[{plain(p.name)}]")
 
     def shape(self, arg: Node) -> Shape | None:
@@ -146,12 +154,19 @@ class Specialising(Memory):
         return None if value is None else Shape((value,))
 
     def _found(
-        self, inference: Inference, p: Declared, written: TypeRef, shape: Shape, at: Node
+        self,
+        inference: Inference,
+        p: Declared,
+        written: TypeRef,
+        shape: Shape,
+        at: Node,
+        hint: str = "",
     ) -> None:
+        """What follows from an argument; `hint` is for one that can't be converted."""
         try:
             inference.argument(written, shape, plain(p.name))
         except Conflict as conflict:
-            self.reject("A071", conflict.message, at, conflict.hint)
+            self.reject("A071", conflict.message, at, hint or conflict.hint)
 
     def _not_inferred(
         self, func: Func, inference: Inference, at: Invoke | Iterate | Word
@@ -207,7 +222,7 @@ class Specialising(Memory):
                 f"`{name}` takes {len(wanted)} types or functions in brackets, not {len(written)}",
                 at.start,
                 at.end,
-                hint=f"`{name}[{', '.join(wanted)}]`" if wanted else "",
+                hint=f"`{name}[{', '.join(wanted)}]`" if wanted else f"name it alone: `{name}`",
             )
             raise Rejected
         types: dict[str, TypeValue] = {}
@@ -281,7 +296,7 @@ class Specialising(Memory):
             if len(func.params) == len(wanted) and not func.functions:
                 for param, shape in zip(func.params, wanted, strict=True):
                     if param.type is not None:
-                        self._found(inference, param, param.type, shape, at)
+                        self._found(inference, param, param.type, shape, at, _OTHER_FUNCTION)
             fits = [
                 q.name in inference.found and may_be(q, inference.found[q.name]) for q in func.types
             ]
@@ -348,6 +363,16 @@ def _first(stat: Invoke | Iterate, arg: Node) -> Node:
         return arg
     is_number = isinstance(arg, Ref) and arg.name == stat.var.text and not arg.steps
     return stat.first if is_number else arg
+
+
+_OTHER_FUNCTION = "pass a function with parameters of the types that are wanted, or a generic one"
+
+
+def _among_arguments(func: Func) -> str:
+    """Where the functions that a function takes are named in a call."""
+    names = [plain(p.name) for p in func.params]
+    shown = ", ".join(names) if func.functions else "…"
+    return f"functions are arguments: `{plain(func.name.text)}[…]({shown})`"
 
 
 def _says(template: Expr) -> bool:

@@ -82,7 +82,10 @@ class StatementParser(InstructionParser):
             first = self._line  # behind a label
         while self.kinds[stop] not in (NEWLINE, END):
             stop += 1
-        found = habit(self.kinds[first:stop], self.texts[first:stop])
+        comment = ""
+        if first < stop == self.i:
+            comment = self.report.sources.text(self.end_of(stop - 1), self.starts[stop]).strip()
+        found = habit(self.kinds[first:stop], self.texts[first:stop], comment)
         if found is not None:
             start, end = self.starts[first + found.first], self.end_of(first + found.stop - 1)
             self.report.error("A002", found.message, start, end, hint=found.hint)

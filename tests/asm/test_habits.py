@@ -80,6 +80,32 @@ def test_what_is_said_instead_is_read() -> None:
     assert tried >= 12
 
 
+CALLED = "func g[T: real](y: T, x: T)\n add y, x * x\nfunc f(y: f64, x: f64, b: f64, a: f64[n])\n "
+
+
+@pytest.mark.parametrize("call", ["g(y, x; 1, b)", "g[f64](y, a[0]; (1 + 2), b)  ; sum (x)"])
+@pytest.mark.parametrize("word", ["call", "uncall", "map", "unmap", "iterate"])
+def test_bars_of_a_call_without_a_mark(word: str, call: str) -> None:
+    """The message names the function, and the call that it shows is read."""
+    with pytest.raises(AssemblyError) as caught:
+        assemble(f"{CALLED}{word} {call}\n")
+    (found,) = caught.value.diagnostics
+    assert found.code == "A002" and "`g` has no mark" in found.message
+    instead = found.hint.split(": `")[1].split("` is")[0]
+    assert instead == f"{word} {call}".replace("iterate", "call").replace(
+        "(y", "'(y", 1
+    ).removesuffix("  ; sum (x)")
+    if "map" not in word:
+        assemble(f"{CALLED}{instead}\n")
+
+
+@pytest.mark.parametrize("line", ["call g(y, x ; twice", "add x, (y ; (no call)", "call g(y x; 1)"])
+def test_a_comment_in_brackets_that_is_one(line: str) -> None:
+    with pytest.raises(AssemblyError) as caught:
+        assemble(f"{CALLED}{line}\n")
+    assert "mark" not in caught.value.message
+
+
 def test_a_line_before_a_declaration_is_not_taken_for_its_own() -> None:
     with pytest.raises(AssemblyError) as caught:
         assemble("func f(x: i64)\n inc x\nfunc g[](y: f64)\n")
