@@ -97,7 +97,9 @@ class Calls(Specialising):
             if view is not None:
                 self.offered[id(done[-1])] = view.place
             elif k < own and isinstance(slot.type, Scalar) and adjoint_type(slot.type) is not None:
-                held.append(self._in_ancilla(f"{plain(name)}.{k}", slot.type, done[-1], stat))
+                held.append(
+                    self._in_ancilla(f"{plain(name)}.{signature[k][0]}", slot.type, done[-1], stat)
+                )
                 done[-1] = held[-1].args[0]
         if said:
             self._check_fit(said, signature, stat, done)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from rvm.engines.evaluate import evaluate
-from rvm.expr import Const, Expr, Place, reads
+from rvm.expr import Const, Expr, reads
 from rvm.faults import InvertibilityError, MachineError
 from rvm.isa import lower
 from rvm.numbers import system
@@ -48,17 +48,6 @@ def changes(frame: Frame, value: Expr, between: range) -> Iterator[str]:
                 yield f"line {line} changes `{show(place, function)}`"
 
 
-def of_free(frame: Frame, reg: int, value: Expr) -> Iterator[str]:
-    """Notes about a register that is freed with another value: the one it must hold, as written."""
-    if isinstance(value, Const) or frame.code.undo:
-        return
-    code, at = frame.code.function.code, frame.pc
-    name = frame.code.function.registers[reg].name
-    yield f"`{name}` must hold `{show(value, frame.code.function)}` here"
-    made = (k for k in range(at - 1, -1, -1) if code[k].op == "alloc" and _of(code[k]) == reg)
-    yield from changes(frame, value, range(next(made, at - 1) + 1, at))
-
-
 def of_carried(frame: Frame) -> InvertibilityError:
     """R002 where what one end of a statement decided is not what its other end says."""
     at = where(frame.code, frame.pc)
@@ -70,11 +59,6 @@ def of_carried(frame: Frame) -> InvertibilityError:
         hint="running back, the condition behind a block decides: it must hold exactly where the "
         "block was entered",
     )
-
-
-def _of(instr: Instr) -> int:
-    place = instr.args[0]
-    return place.reg if isinstance(place, Place) else -1
 
 
 class Words(NamedTuple):

@@ -83,7 +83,9 @@ def drop_array(
     if shape != array.shape:
         raise InvertibilityError(
             "R012",
-            f"the lengths of `{name}` have changed since it was made",
+            f"running back, `{name}` has not the lengths that it began with"
+            if state.top.code.undo
+            else f"the lengths of `{name}` have changed since it was made",
             values={"lengths": list(array.shape), "would now be": list(shape)},
         )
     if np.shape(expected) != shape:
@@ -121,10 +123,10 @@ def residue(
         return
     if sys.exact or tolerance == 0:
         notes = () if sys.exact else ("the tolerance is 0: every bit counts",)
-        raise _other(sys, name, held, expected, notes)
+        raise _other(state, sys, name, held, expected, notes)
     gap, magnitude = _gap(held, expected, differs)
     if not math.isfinite(gap):
-        raise _other(sys, name, held, expected, ("the difference is not finite",))
+        raise _other(state, sys, name, held, expected, ("the difference is not finite",))
     if size is None and state.edited and tolerance is None:
         # What was changed from outside is not known by construction.
         size, updates = gap, PASSED
@@ -169,7 +171,7 @@ def _judged(off: _Off, size: float, updates: float) -> float:
         many = f"{updates:g} updates explain" if updates != 1 else "1 update explains"
         why = f"the tolerance is {tolerance:g}" if tolerance else f"{many} {allowed:.2g}"
         note = f"it is off by {gap:.2g}; it has been as large as {size:.3g}, of which {why}"
-        error = _other(sys, name, held, expected, (note,))
+        error = _other(state, sys, name, held, expected, (note,))
         if tolerance is None:
             error.excess = gap / allowed if allowed else math.inf
         raise error
@@ -221,14 +223,25 @@ def _wide(x: Any) -> Any:
 
 
 def _other(
-    sys: NumberSystem, name: str, held: Any, expected: Any, notes: tuple[str, ...]
+    state: State,
+    sys: NumberSystem,
+    name: str,
+    held: Any,
+    expected: Any,
+    notes: tuple[str, ...],
 ) -> InvertibilityError:
+    back = state.top.code.undo
     return InvertibilityError(
         "R001",
-        f"`{name}` is freed with another value than it must hold",
-        values={name: sys.told(held), "expected": sys.told(expected)},
+        f"running back, `{name}` does not hold the value that it began with"
+        if back
+        else f"`{name}` is freed with another value than it must hold",
+        values={name: sys.told(held), "began as" if back else "expected": sys.told(expected)},
         notes=notes,
-        hint="uncompute it before the free, by undoing what made its value",
+        hint="what was done to it must be undone as it was done, from results that running "
+        "forwards gives"
+        if back
+        else "uncompute it before the free, by undoing what made its value",
     )
 
 

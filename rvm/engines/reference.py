@@ -12,9 +12,10 @@ from typing import Any, cast
 import numpy as np
 
 from rvm.engines.data import run_data
-from rvm.engines.disagreement import Jumps, of_carried, of_free
+from rvm.engines.disagreement import Jumps
 from rvm.engines.effects import perform
 from rvm.engines.evaluate import evaluate
+from rvm.engines.freed import misheld, not_returned
 from rvm.engines.heap import (
     drop_array,
     forget,
@@ -50,8 +51,8 @@ from rvm.stmt import (
     Push,
     Stmt,
 )
-from rvm.transform.copies import KEPT
-from rvm.types import BOOL, Array, Scalar, Stack, elem_of
+from rvm.types import Array, Scalar, Stack, elem_of
+from rvm.verify.text import show
 
 
 class Reference:
@@ -215,9 +216,12 @@ def _free(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
     held = frame.regs[reg.reg]
     if isinstance(register.type, Stack):
         if held:
+            name = f"the stack `{register.name}`"
             raise InvertibilityError(
                 "R001",
-                f"the stack `{register.name}` is freed while it is not empty",
+                f"running back, {name} is not empty where it began"
+                if frame.code.undo
+                else f"{name} is freed while it is not empty",
                 values={
                     "values": len(held),
                     "on top": system(register.type.elem).to_python(held[-1]),
@@ -236,35 +240,10 @@ def _free(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
             else:
                 residue(state, sys, held, expected, register.name, *sizes, **how)
         except InvertibilityError as error:
-            if register.is_own and register.type == BOOL:
-                raise of_carried(frame) from None
-            notes = _of_a_loop(frame, register.name)
-            if notes:
-                error.hint = "leave the loop's bounds alone, or loop over a copy of them"
-            elif error.code == "R001":
-                notes = tuple(of_free(frame, reg.reg, v))
-                if len(notes) > 1:
-                    error.hint = "undo that change before the free, or make it after the free"
-            error.notes += notes
-            raise
+            raise misheld(frame, reg.reg, v, error) from None
     for place in (reg, *frame.code.sizes.get(reg.reg, ())):
         frame.regs[place.reg] = None
     frame.pc += 1
-
-
-def _of_a_loop(frame: Frame, name: str) -> tuple[str, ...]:
-    """What a register that the assembler made for a `for` stands for."""
-    variable, dot, role = name.rpartition(".")
-    if (
-        not dot
-        or role.startswith(KEPT[1:])
-        or all(r.name != variable for r in frame.code.function.registers)
-    ):
-        return ()
-    return (
-        f"`{name}` holds where the loop over `{variable}` {'ends' if role == 'end' else 'begins'}: "
-        "what that was computed from has changed in the body",
-    )
 
 
 def _fresh(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
@@ -283,9 +262,12 @@ def _drop(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
     register = frame.code.function.registers[reg]
     if isinstance(register.type, Stack):
         if frame.regs[reg]:
+            name = f"the stack `{register.name}`"
             raise InvertibilityError(
                 "R001",
-                f"the stack `{register.name}` is dropped while it holds values",
+                f"running back, {name} is not empty where it began"
+                if frame.code.undo
+                else f"{name} is dropped while it holds values",
                 values={register.name: system(register.type.elem).told(frame.regs[reg][-4:])},
             )
     else:
@@ -308,7 +290,7 @@ def _other(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
             push(state, regs[stack.reg], moved)
             store(src, regs, left)
         case Pop() as popped:
-            _pop(state, popped, regs, _logging(state, frame) > 0)
+            _pop(state, popped, frame, _logging(state, frame) > 0)
         case Effect(_, _, args, when) as effect:
             # What an assertion shows is asked for where it does not hold.
             if when & FORWARD and not (effect.kind == "assert" and evaluate(args[0], regs)):
@@ -327,17 +309,20 @@ def _shown(node: Expr, regs: Any, registers: Sequence[Register]) -> Any:
     return held
 
 
-def _pop(state: State, popped: Pop, regs: Any, logged: bool) -> None:
-    dst, stack = popped.dst, popped.stack
+def _pop(state: State, popped: Pop, frame: Frame, logged: bool) -> None:
+    dst, stack, regs = popped.dst, popped.stack, frame.regs
     held = find(dst, regs).read()
     sys = system(elem_of(cast(Scalar, dst.type)))
     other = not sys.same(held, sys.zero)
+    back = frame.code.undo
     if other and not _is_cleared(state, sys, popped, held, regs):
         raise InvertibilityError(
             "R006",
-            "a value is popped into a place that is not zero",
+            "running back, a `push` takes its value back into a place that is not zero"
+            if back
+            else "a value is popped into a place that is not zero",
             values={"place": sys.told(held)},
-            hint="what is there now would be lost"
+            hint=("forwards it left zero there" if back else "what is there now would be lost")
             + (
                 ""
                 if sys.exact
@@ -345,7 +330,10 @@ def _pop(state: State, popped: Pop, regs: Any, logged: bool) -> None:
             ),
         )
     if not regs[stack.reg]:
-        raise InvertibilityError("R006", "the stack is empty")
+        raise InvertibilityError(
+            "R006",
+            "running back, the stack of a `push` is empty" if back else "the stack is empty",
+        )
     if logged:
         # A zero with a sign passes for a zero, and so does what rounding left.
         keep(state, (sys, sys.zero, held))
@@ -442,14 +430,10 @@ def _leave(state: State) -> None:
             continue
         drift = passed_drift(t, v, expected, tolerance, k in restored)
         if not drift <= 1:
-            name = inner.code.function.registers[k].name
-            raise InvertibilityError(
-                "R012",
-                f"`{inner.code.name}` returns with another value in `{name}`, "
-                "which was passed an expression",
-                values={name: system(t).told(v), "expression": system(t).told(expected)},
-                hint="pass a variable, or let the function restore the value",
-            )
+            callee = inner.code.function
+            values = {"held": system(t).told(v), "expression": system(t).told(expected)}
+            passed = show(arg, outer.code.function)
+            raise not_returned(callee, callee.registers[k].name, passed, values)
         state.account.drift = max(state.account.drift, drift)
         lost += t.bits
     if logged:

@@ -1,0 +1,96 @@
+"""A register that does not hold what it must where it is given up, in the words of its text.
+
+A value that must be there when a function runs on is the one by which a register is freed; when it
+runs back, the one that the register began with.  Some registers are the assembler's own: messages
+name what these stand for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rvm.engines.disagreement import changes, of_carried
+from rvm.expr import Const, Expr, Place
+from rvm.faults import InvertibilityError
+from rvm.program import Function, Instr
+from rvm.state import Frame
+from rvm.transform.duals import BAR, DOT
+from rvm.types import BOOL
+from rvm.verify.text import show
+
+
+def misheld(frame: Frame, reg: int, value: Expr, error: InvertibilityError) -> InvertibilityError:
+    """What was found where a register is freed by a value, as the text has it."""
+    register = frame.code.function.registers[reg]
+    if register.is_own and register.type == BOOL:
+        return of_carried(frame)
+    if error.code == "R001" and not (_is_passed(frame, value, error) or _is_bound(frame, error)):
+        notes = tuple(_notes(frame, reg, value))
+        if len(notes) > 1:
+            error.hint = "undo that change before the free, or make it after the free"
+        error.notes += notes
+    return error
+
+
+def not_returned(
+    callee: Function, param: str, passed: str, values: Mapping[str, Any]
+) -> InvertibilityError:
+    """R012 where a function leaves another value in a parameter than it was passed."""
+    hint = "pass a place, or let the function restore the value"
+    if param.endswith((BAR, DOT)):
+        hint = "pass a place that holds the value: afterwards it has the result"
+    return InvertibilityError(
+        "R012",
+        f"`{callee.name}` returns with another value in `{param}`, which was passed `{passed}`",
+        values=dict(zip((param, "expression"), values.values(), strict=True)),
+        hint=hint,
+    )
+
+
+def _is_passed(frame: Frame, value: Expr, error: InvertibilityError) -> bool:
+    """Whether the register is the assembler's, for a value that a derivative is passed: R012."""
+    callee, _, param = next(iter(error.values)).rpartition(".")
+    program = frame.code.image.program
+    if callee not in program:
+        return False
+    function = program.function(callee)
+    if all(r.name != param for r in function.registers[: function.n_args]):
+        return False
+    found = not_returned(function, param, show(value, frame.code.function), error.values)
+    error.code, error.message = found.code, found.message
+    error.values, error.hint = found.values, found.hint
+    return True
+
+
+def _is_bound(frame: Frame, error: InvertibilityError) -> bool:
+    """Whether the register is the assembler's, for a bound of a `for`."""
+    variable, _, role = next(iter(error.values)).rpartition(".")
+    what = _BOUNDS.get(role)
+    if what is None or all(r.name != variable for r in frame.code.function.registers):
+        return False
+    back = "running back, " * frame.code.undo
+    error.message = f"{back}the {what} of the loop over `{variable}` is another than it was"
+    error.values = dict(zip((what, "expected"), error.values.values(), strict=True))
+    error.hint = "leave the loop's bounds alone, or loop over a copy of them"
+    return True
+
+
+_BOUNDS = {"lo": "first value", "step": "step", "end": "last value"}
+"""What the assembler's registers for a loop hold, by how their names end."""
+
+
+def _notes(frame: Frame, reg: int, value: Expr) -> Iterator[str]:
+    """The value that a register must hold, as written, and what changes that."""
+    if isinstance(value, Const) or frame.code.undo:
+        return
+    code, at = frame.code.function.code, frame.pc
+    name = frame.code.function.registers[reg].name
+    yield f"`{name}` must hold `{show(value, frame.code.function)}` here"
+    made = (k for k in range(at - 1, -1, -1) if code[k].op == "alloc" and _of(code[k]) == reg)
+    yield from changes(frame, value, range(next(made, at - 1) + 1, at))
+
+
+def _of(instr: Instr) -> int:
+    place = instr.args[0]
+    return place.reg if isinstance(place, Place) else -1
