@@ -216,6 +216,8 @@ def _unmarked(texts: Sequence[str], comment: str) -> Habit | None:
     if not (is_open and comment[:1] == ";" and ")" in comment and texts[1].isidentifier()):
         return None
     name, k = texts[1], texts.index("(")
+    if k > 2 and texts[k - 1] != "]":
+        return None  # it has one
     word = "call" if texts[0] == "iterate" else texts[0]
     form = f"{word} {_text(texts[1:k])}'{_text(texts[k:])}{_closed(comment)}"
     said = f"`{name}` has no mark, so that a comment begins at `;`"
