@@ -377,3 +377,31 @@ def test_plain_lists_are_taken_like_any_other() -> None:
             else:
                 found = sys.list_from_python(values)
                 assert repr(found) == repr(wanted) and found is not values
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32", "uint8", "bool", "list"])
+@pytest.mark.parametrize("t", TYPES, ids=str)
+def test_what_a_refused_array_is_told_makes_one_of_the_same_numbers(t: Scalar, dtype: str) -> None:
+    """The expression in the hint, evaluated, is taken, and is of the numbers that were given."""
+    numbers = [1, 0, 1] if t.is_bool or dtype == "bool" else [1, 3, 2]
+    x: Any = numbers if dtype == "list" else np.array(numbers, dtype)
+    library = rvm.assemble(f"func main(x: {t}[n])\n swap x[0], x[1]\n")
+    if dtype == system(t).dtype:
+        return  # taken, as it is stored
+    with pytest.raises(rvm.InputError) as caught:
+        library.main(x=x)
+    assert caught.value.code == "I003" and bool(caught.value.notes) == bool(system(t).held_as)
+    hint = caught.value.hint.removeprefix("convert it yourself, for example ")
+    hint = hint.removesuffix(": nothing is copied silently").replace("…", "x")
+    made = eval(hint, {"np": np, "x": x})
+    library.main(x=made)
+    found = [system(t).to_python(v) for v in made.tolist()]
+    swapped = [numbers[1], numbers[0], numbers[2]]
+    assert [complex(v) for v in found] == pytest.approx([complex(n) for n in swapped])
+
+
+def test_a_generic_function_of_what_is_stored_as_other_numbers_are() -> None:
+    library = rvm.assemble("func main[T: fixed](x: T[n])\n add x[0], 1\n")
+    with pytest.raises(rvm.RvmError, match=r"name it, `main\[fixed\]`"):
+        library.main(x=np.array([1, 2]))
+    assert library["main[fixed]"](x=np.array([1, 2])).x[0] == 1 + (1 << 43)

@@ -8,21 +8,24 @@ from typing import Any, NoReturn
 from rvm.codes.words import count
 from rvm.expr import Const, Expr, Index, Place, Span, walk
 from rvm.isa import TypeFault, typed
+from rvm.numbers import system
 from rvm.types import Stack
 from rvm_asm.generics import (
     FUNCTION,
+    NUMBERS,
     Types,
     TypeValue,
     class_text,
     listed,
     may_be,
+    members,
     named_function,
     type_node,
 )
 from rvm_asm.inference import Conflict, Inference, Shape, literal, record_of, shape_of
 from rvm_asm.memory import Memory
 from rvm_asm.messages import did_you_mean
-from rvm_asm.nodes import Declared, Node, Ref, Sub, TypeRef, Word
+from rvm_asm.nodes import Declared, Node, Ref, Sub, TypeParam, TypeRef, Word
 from rvm_asm.registers import RegisterWriter, TypeProblem
 from rvm_asm.scope import NameGroup, Slot, plain
 from rvm_asm.stats import Func, Invoke, Iterate, Stat
@@ -199,6 +202,8 @@ class Specialising(Memory):
     ) -> None:
         for p in func.types:
             if not may_be(p, found[p.name]):
+                by_value = isinstance(at, Word) and inference is not None
+                alike = _stored_alike(func, p, found[p.name]) if by_value else ""
                 self.report.error(
                     "A072",
                     f"`{plain(func.name.text)}` takes {class_text(p)}, and `{plain(p.name)}` "
@@ -206,7 +211,7 @@ class Specialising(Memory):
                     + ("here" if inference is None else inference.by(p.name)),
                     at.start,
                     at.end,
-                    hint=f"it may be {listed(p)}",
+                    hint=f"it may be {listed(p)}" + alike,
                 )
                 raise Rejected
 
@@ -373,6 +378,16 @@ def _among_arguments(func: Func) -> str:
     names = [plain(p.name) for p in func.params]
     shown = ", ".join(names) if func.functions else "…"
     return f"functions are arguments: `{plain(func.name.text)}[…]({shown})`"
+
+
+def _stored_alike(func: Func, p: TypeParam, value: TypeValue) -> str:
+    """A hint that names the type that a function may be for, and whose numbers are stored so."""
+    if value.kind != NUMBERS or len(func.types) > 1:
+        return ""
+    dtype = system(value.elem).dtype
+    alike = [t for t in members([c.text for c in p.classes]) if system(t).dtype == dtype]
+    name = plain(func.name.text)
+    return "".join(f"; arrays of {t} have this dtype, too: name it, `{name}[{t}]`" for t in alike)
 
 
 def _says(template: Expr) -> bool:

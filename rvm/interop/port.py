@@ -23,7 +23,7 @@ from rvm.library.handle import FunctionHandle
 from rvm.numbers import system
 from rvm.numbers.residue import Residue
 from rvm.program import Function, Layout, Program, type_text
-from rvm.run.binding import held, plain_view
+from rvm.run.binding import held, plain_view, stored_as
 from rvm.run.machine import Machine
 from rvm.state import Options
 from rvm.transform.duals import bar_slots
@@ -335,6 +335,7 @@ def checked(function: Function, slot: int, name: str, value: Any) -> Any:
                 "I003",
                 f"`{name}` is {wanted}: a fixed value must be a NumPy array of "
                 f"{sys.dtype.name}, not {given}",
+                notes=stored_as(sys),
                 hint="what a gradient is to reach has to be an input",
             )
         return plain_view(wanted, name, value).copy()

@@ -58,6 +58,9 @@ class NumberSystem(ABC):
         """The update that adds raw values, by which a register at zero becomes any value."""
         return next(name for name in ADDITIVE if name in self.updates)
 
+    held_as = ""
+    """What arrays of these numbers hold, if it is not the numbers themselves."""
+
     @property
     def additive(self) -> str:
         """The signs of the updates that add raw values and take them away: `*/` of logarithms."""
@@ -114,6 +117,10 @@ class NumberSystem(ABC):
         given = np.asarray(value, object)
         raws = [self.from_python(v) for v in given.flat]
         return np.array(raws, self.dtype).reshape(given.shape)
+
+    def stored(self, name: str) -> str:
+        """NumPy's text for an array as it is stored, from one of numbers called `name`."""
+        return f"{name}.astype(np.{self.dtype.name})"
 
     def to_python(self, raw: Any) -> Any:
         """A raw value as the Python API gives it back."""

@@ -99,6 +99,7 @@ class FixedSystem(NumberSystem):
 
     def __init__(self, t: Scalar) -> None:
         self.frac, self.unit = t.frac, 2.0**-t.frac
+        self.held_as = f"raw integers, the numbers times 2**{t.frac}"
         kinds = {"": (I64,), **{fn: (I64, *others) for fn, others in KINDS.items()}}
         super().__init__(t, 0, codes_of(f"fixed_{t.frac}", kinds, fixed_bodies(t.frac)))
 
@@ -133,6 +134,9 @@ class FixedSystem(NumberSystem):
         if isinstance(value, bool) or not isinstance(value, (Real, Decimal)):
             raise refuse(value, "a real number")
         return self.literal(value)
+
+    def stored(self, name: str) -> str:
+        return f"np.rint({name} * 2.0**{self.frac}).astype(np.{self.dtype.name})"
 
     def to_python(self, raw: Any) -> Any:
         return raw if isinstance(raw, np.ndarray) else Fixed(int(raw), self.frac)

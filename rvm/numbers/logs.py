@@ -62,6 +62,8 @@ class LogSystem(InexactSystem):
     start = 1
     converts = True
 
+    held_as = "logarithms"
+
     def __init__(self, t: Scalar) -> None:
         super().__init__(t, 0.0, codes_of(t.name, {"": (F64,)}, log_bodies()))
 
@@ -93,6 +95,9 @@ class LogSystem(InexactSystem):
         if isinstance(value, bool) or not isinstance(value, (Real, Decimal, LogNumber)):
             raise refuse(value, "a real number that is not negative, or a LogNumber")
         return self.literal(value)
+
+    def stored(self, name: str) -> str:
+        return f"np.log({name}, dtype=np.{self.dtype.name})"
 
     def to_python(self, raw: Any) -> Any:
         return raw if isinstance(raw, np.ndarray) else LogNumber(float(raw))

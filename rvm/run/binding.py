@@ -232,7 +232,7 @@ def held(t: RegisterType, name: str, value: Any, wanted: str = "") -> Any:
             hint=f"{name}.encode()" if isinstance(value, str) else f"list({name})",
         )
     view = plain_view(wanted, name, value)
-    _check_stored(wanted, name, view, sys.dtype, 1, not isinstance(value, np.ndarray))
+    _check_stored(wanted, name, view, sys, 1, not isinstance(value, np.ndarray))
     return view.tolist()
 
 
@@ -252,19 +252,23 @@ def plain_view(wanted: str, name: str, value: Any) -> np.ndarray[Any, Any]:
 
 
 def _array(function: Function, slot: int, t: Array, name: str, value: Any, changed: bool) -> Any:
-    dtype = system(t.elem).dtype
+    sys = system(t.elem)
+    dtype = sys.dtype
     wanted = with_article(type_text(function, slot))
     if not isinstance(value, (np.ndarray, *BUFFERS)):
         raise InputError(
             "I003",
             f"`{name}` is {wanted}: it takes a NumPy array, not {described(value)}",
+            notes=stored_as(sys),
             hint=f"{name}.encode()"
             if isinstance(value, str) and dtype == np.uint8
+            else sys.stored("np.array(…)")
+            if sys.held_as
             else f"np.array(…, dtype=np.{dtype.name})",
         )
     buffer = not isinstance(value, np.ndarray)
     value = plain_view(wanted, name, value)
-    _check_stored(wanted, name, value, dtype, t.rank, buffer)
+    _check_stored(wanted, name, value, sys, t.rank, buffer)
     if not value.flags.aligned:
         raise InputError(
             "I005",
@@ -290,23 +294,29 @@ def _array(function: Function, slot: int, t: Array, name: str, value: Any, chang
     return value.view()
 
 
+def stored_as(sys: NumberSystem) -> tuple[str, ...]:
+    """A note on what an array holds, if it is not the numbers themselves."""
+    return (f"arrays of {sys.type} hold {sys.held_as}",) if sys.held_as else ()
+
+
 def _check_stored(
     wanted: str,
     name: str,
     value: np.ndarray[Any, Any],
-    dtype: np.dtype[Any],
+    sys: NumberSystem,
     rank: int,
     buffer: bool,
 ) -> None:
     """InputError I003 or I004 unless an array is of a dtype and a number of dimensions."""
+    dtype = sys.dtype
     if value.dtype != dtype:
         raise InputError(
             "I003",
             f"`{name}` is {wanted}: its dtype must be {dtype.name}, not {value.dtype}",
+            notes=stored_as(sys),
             hint=f"np.array(…, dtype=np.{dtype.name})"
-            if buffer
-            else f"convert it yourself, for example {name}.astype(np.{dtype.name}): "
-            "nothing is copied silently",
+            if buffer and not sys.held_as
+            else f"convert it yourself, for example {sys.stored(name)}: nothing is copied silently",
         )
     if value.ndim != rank:
         raise InputError(

@@ -10,7 +10,7 @@ import numpy as np
 from rvm.codes.words import count, with_article
 from rvm.faults import InputError
 from rvm.numbers import system
-from rvm.numbers.base import BUFFERS
+from rvm.numbers.base import BUFFERS, NumberSystem
 from rvm.program import Function, Layout, Record, Register, type_text
 from rvm.run.binding import (
     bind,
@@ -20,6 +20,7 @@ from rvm.run.binding import (
     held_in,
     is_stack_of_records,
     plain_view,
+    stored_as,
 )
 from rvm.run.results import Result
 from rvm.types import Array, Scalar, Stack, elem_of, rank_of
@@ -87,7 +88,7 @@ class Lanes:
         if isinstance(value, np.ndarray) and value.ndim == t.rank + 1:
             dtype = system(t.elem).dtype
             if value.dtype != dtype:
-                raise self._dtype(name, layout, dtype, value)
+                raise self._dtype(name, layout, system(t.elem), value)
             self._aside(layout, name, value)
             return np.zeros(value.shape[1:], dtype)
         return value
@@ -101,7 +102,7 @@ class Lanes:
             if t.is_fixed and value.dtype == np.float64:
                 raw = np.array([held(t, name, v) for v in value.tolist()], sys.dtype)
             if raw.dtype != sys.dtype:
-                raise self._dtype(name, layout, sys.dtype, value)
+                raise self._dtype(name, layout, sys, value)
         else:
             return value
         self._aside(layout, name, raw)
@@ -111,12 +112,13 @@ class Lanes:
         self.varying[layout] = raw
         self._named[layout] = name
 
-    def _dtype(self, name: str, layout: int, dtype: np.dtype[Any], value: Any) -> InputError:
+    def _dtype(self, name: str, layout: int, sys: NumberSystem, value: Any) -> InputError:
         return InputError(
             "I003",
             f"`{name}` is {with_article(type_text(self.function, layout))}: "
-            f"by lane its dtype must be {dtype.name}, not {value.dtype}",
-            hint=f"convert it yourself, for example {name}.astype(np.{dtype.name}): "
+            f"by lane its dtype must be {sys.dtype.name}, not {value.dtype}",
+            notes=stored_as(sys),
+            hint=f"convert it yourself, for example {sys.stored(name)}: "
             "nothing is converted silently",
         )
 
