@@ -53,7 +53,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 BEGAN = time_ns()
-"""When this process began to read rvm's modules: what is changed later it does not run."""
+"""The time at which this process began to import rvm: it does not run later changes of its
+files."""
 
 _HOMES = {
     "library.derived": ("check_grad", "gradient", "invert", "tangent"),

@@ -1,10 +1,9 @@
-"""Pure expressions and places: what an instruction reads, and what it may change.
+"""Pure expressions and places: the operands of instructions.
 
-An expression is a tree of `Const`, `Place` and `Apply` (a function of the
-function table).  A `Place` is a register with a path of steps into it.  Nodes
-are immutable and carry their type; a node whose type is None is a *template*,
-as the tracer of `rvm.isa.define` makes them, and is typed by `rvm.isa.typing`.
-Arithmetic operators build `Apply` nodes, so that opcode bodies and derivative
+An expression is a tree of `Const`, `Place` and `Apply` (a function of the function table).  A
+`Place` is a register with a path of steps into it.  Nodes are immutable and carry their type; a
+node whose type is None is a *template*, made by the tracer of `rvm.isa.define` and typed by
+`rvm.isa.typing`. Arithmetic operators build `Apply` nodes, so that opcode bodies and derivative
 rules are written as ordinary formulas; `==` compares structure.
 """
 
@@ -18,7 +17,7 @@ from rvm.types import Scalar, ValueType
 
 
 class Expr:
-    """Base of all expression nodes; gives them arithmetic."""
+    """Base class of expression nodes, with arithmetic operators."""
 
     __slots__ = ()
     type: ValueType | None
@@ -83,7 +82,7 @@ class Expr:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Const(Expr):
-    """A constant.  Equality tells 0.0 from -0.0 and holds for NaN: it is that of the bits."""
+    """A constant.  Equality is that of the bits: 0.0 differs from -0.0, and NaN equals itself."""
 
     value: Any
     type: Scalar | None = None
@@ -102,7 +101,7 @@ class Const(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Formal(Expr):
-    """The n-th operand of an opcode or function that is being defined."""
+    """The n-th operand of an opcode or function during its definition."""
 
     index: int
     type: ValueType | None = None
@@ -116,15 +115,18 @@ class Apply(Expr):
     args: tuple[Expr, ...]
     type: ValueType | None = None
     memo: Any = field(default=None, init=False, repr=False, compare=False)
-    """What the reference engine found this node to call."""
+    """The implementation that the reference engine found for this node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The slice `lo:hi:by` of one dimension, as in NumPy; None is that end of it, or a step of 1.
+    """The slice `lo:hi:by` of one dimension, as in NumPy;
 
-    It must lie inside, and does not count from the end.  Of a negative step, `lo` is where the
-    slice begins, the last index if it is None, and it goes down to before `hi`.
+    None means that end of it, or a step of 1.
+
+    It must lie within the bounds; negative indices do not count from the end.  With a negative
+    step, `lo` is the first index (by default the last of the dimension), and the slice goes down to
+    before `hi`.
     """
 
     lo: Expr | None = None
@@ -133,12 +135,12 @@ class Span:
 
     @property
     def ends(self) -> tuple[Expr | None, ...]:
-        """What it is made of, in order."""
+        """Its three ends, in order."""
         return self.lo, self.hi, self.by
 
     @property
     def given(self) -> tuple[Expr, ...]:
-        """The expressions of which it is made."""
+        """The expressions that it contains."""
         return tuple(e for e in self.ends if e is not None)
 
     def through(self, f: Callable[[Expr], Expr]) -> Span:
@@ -147,13 +149,13 @@ class Span:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it takes all of the dimension, in order."""
+        """Whether it covers the whole dimension, in order."""
         return self == Span()
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """A step to elements: one item a leading dimension; an `Expr` drops it, a `Span` keeps it."""
+    """A step to elements, one item per leading dimension: an `Expr` drops it, a `Span` keeps it."""
 
     items: tuple[Expr | Span, ...]
 
@@ -172,9 +174,9 @@ class Transposed:
 
 @dataclass(frozen=True, slots=True)
 class Shaped:
-    """A step from a view with one axis to its elements in rows, as an array of these lengths.
+    """A step from a view with one axis to its elements as an array of these lengths, row by row.
 
-    There must be as many elements.  The last axis runs through neighbours, as in NumPy.
+    The number of elements must match.  The last axis runs fastest, as in NumPy.
     """
 
     dims: tuple[Expr, ...]
@@ -200,7 +202,7 @@ class Place(Expr):
 
 
 def is_count(place: Expr) -> bool:
-    """Whether a place is the length of a stack, which `push` and `pop` alone change."""
+    """Whether a place is the length of a stack, which only `push` and `pop` change."""
     return isinstance(place, Place) and place.path[:1] == (Peek("len"),)
 
 
@@ -247,13 +249,13 @@ def places(node: Expr) -> Iterator[Place]:
 
 
 LENGTHS = frozenset({"len", "dim"})
-"""Functions that look at the shape of their first argument, not at its value."""
+"""Functions that use only the shape of their first argument, not its value."""
 
 
 def reads(node: Expr) -> Iterator[Place]:
     """Every place whose value `node` depends on.
 
-    The places inside indices count; an array of which only a length is asked does not.
+    Places inside indices count; an array of which only a length is used does not.
     """
     stack = [node]
     while stack:
@@ -269,13 +271,13 @@ def reads(node: Expr) -> Iterator[Place]:
 
 
 def index_reads(place: Place) -> Iterator[Place]:
-    """Every place whose value decides which cells `place` is."""
+    """Every place whose value determines which cells `place` denotes."""
     for child in children(place):
         yield from reads(child)
 
 
 def index_places(place: Place) -> Iterator[Place]:
-    """Every place that finding `place` reads: those inside its indices."""
+    """Every place that is read to find `place`: those inside its indices."""
     for child in children(place):
         yield from places(child)
 
@@ -299,7 +301,7 @@ def through(step: Step, f: Callable[[Expr], Expr]) -> Step:
 
 
 def substitute(node: Expr, operands: tuple[Expr, ...]) -> Expr:
-    """A template with its formals replaced by operands; the result is untyped where it was."""
+    """A template with its formals replaced by operands; untyped nodes remain untyped."""
     if isinstance(node, Formal):
         return operands[node.index]
     return rebuild(node, lambda child: substitute(child, operands))

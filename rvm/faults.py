@@ -1,7 +1,7 @@
-"""The errors: one base class, a stable code each, and one way of showing them.
+"""The errors: a common base class, a stable code for each error, and their rendering.
 
-Every error says what, where, with which values, and what to try.  `exit_code`
-is what the command line ends with.
+Every error says what is wrong, where, with which values, and what to try. `exit_code` is the exit
+status of the command line.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from rvm.codes.words import plainly
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A stretch of a source line with something to say about it.
+    """A range of a source line, with a text about it.
 
-    Columns count from 1, `end` is exclusive.
+    Columns count from 1; `end` is exclusive.
     """
 
     line: int
@@ -28,14 +28,14 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A place in a source text or in bytecode.  Line 0 means that no source is known."""
+    """A place in a source text or in bytecode.  Line 0 means that the source is unknown."""
 
     source: str = "<bytecode>"
     line: int = 0
     column: int = 0
     end: int = 0
     text: str | None = None
-    """The source line itself, if it is known."""
+    """The text of the source line, if known."""
     function: str = ""
     pc: int = -1
 
@@ -61,7 +61,7 @@ class Diagnostic:
     hint: str = ""
     severity: str = "error"
     lines: Mapping[int, str] = field(default_factory=dict)
-    """Texts of the lines that labels name beside `where`'s own."""
+    """Texts of further source lines to which labels refer."""
 
     def short(self) -> str:
         """One line: `file:line:column: error[code]: message`."""
@@ -91,7 +91,7 @@ class Diagnostic:
         }
 
     def human(self) -> str:
-        """Several lines: the message, the source with carets, values, notes and help."""
+        """Several lines: the message, the source with carets, the values, notes and help."""
         out = [f"{self.severity}[{self.code}]: {_cut(self.message)}"]
         labels = list(self.labels)
         if self.where.line and not any(b.line == self.where.line for b in labels):
@@ -126,9 +126,9 @@ class Diagnostic:
 
 
 MAX_SHOWN = 20
-"""How many messages about a text are shown: most others follow from these."""
+"""The number of messages about a text that are shown; most of the others follow from these."""
 MAX_TEXT = 4000
-"""How much of a message is shown: longer ones repeat a name of endless length."""
+"""The number of characters of a message that are shown."""
 
 
 def _cut(text: str) -> str:
@@ -136,11 +136,11 @@ def _cut(text: str) -> str:
 
 
 MAX_LINE = 160
-"""How much of a source line is shown."""
+"""The number of characters of a source line that are shown."""
 
 
 def _near(text: str, labels: list[Label]) -> tuple[str, list[Label]]:
-    """Of a very long line what is around its first label, before anything is done with it."""
+    """The part of a very long line around its first label, cut before any other processing."""
     room = 4 * MAX_LINE
     if len(text) <= room:
         return text, labels
@@ -154,14 +154,14 @@ def _near(text: str, labels: list[Label]) -> tuple[str, list[Label]]:
 
 
 def _expanded(text: str, label: Label) -> Label:
-    """The label's columns after tabs became spaces."""
+    """The label with its columns after tabs are expanded to spaces."""
     start = len(text[: label.column - 1].expandtabs(4)) + 1
     end = len(text[: max(label.end, label.column + 1) - 1].expandtabs(4)) + 1
     return Label(label.line, start, max(end, start + 1), label.text)
 
 
 def _window(text: str, labels: list[Label]) -> tuple[str, list[Label]]:
-    """A line as it can be shown: no control characters, and of a long one what the labels mark."""
+    """A printable line: control characters are replaced, and a long line is cut to its labels."""
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     if len(text) <= MAX_LINE:
         return text, labels
@@ -211,7 +211,7 @@ def _plain(value: Any) -> Any:
 
 
 class Fault(BaseException):
-    """What every error of ours says: a code, a message, a place, values, notes and a hint."""
+    """The content of an error: a code, a message, a place, values, notes and a hint."""
 
     exit_code: ClassVar[int] = 1
 
@@ -241,7 +241,7 @@ class Fault(BaseException):
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What there is to show: one message, or all of an assembly's."""
+        """The diagnostics to show: one, or all those of an assembly."""
         notes = self.notes
         if self.time is not None:
             way = "forwards" if self.direction > 0 else "backwards"
@@ -259,7 +259,7 @@ class Fault(BaseException):
         )
 
     def shown(self, show: Callable[[Diagnostic], str], between: str = "\n") -> str:
-        """The first messages, each as `show` has it, and how many there are besides."""
+        """The first messages, formatted by `show`, and the number of those left out."""
         found = self.diagnostics
         texts = [show(d) for d in found[:MAX_SHOWN]]
         if len(found) > MAX_SHOWN:
@@ -276,14 +276,14 @@ class Fault(BaseException):
 
 
 def _revived(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
-    """An error without its parts, which `pickle` and `copy` put in."""
+    """An error without its contents, which `pickle` and `copy` restore."""
     return kind.__new__(kind, *args)
 
 
 def _portable(value: Any) -> Any:
-    """A value that another process can have: itself, or its text where it cannot be pickled.
+    """A value that can be sent to another process: itself, or its text if it cannot be pickled.
 
-    An error must arrive: a pool whose worker sends what can't be read waits for ever.
+    An error must arrive: if a worker sent something unreadable, its pool would wait forever.
     """
     if type(value) in (bool, int, float, complex, str, bytes, type(None)):
         return value
@@ -325,7 +325,7 @@ class AssemblyError(CollectedError):
 
 
 class AssemblyWarning(UserWarning):
-    """What is likely to be wrong with a source text that assembles; `diagnostic` is all of it."""
+    """A likely error in a source text that assembles; `diagnostic` has the details."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         super().__init__(diagnostic)
@@ -337,7 +337,7 @@ class AssemblyWarning(UserWarning):
 
 
 class BytecodeError(RvmError):
-    """A file that is not a sound bytecode file."""
+    """A file that is not a valid bytecode file."""
 
 
 class VerifyError(CollectedError):
@@ -345,7 +345,7 @@ class VerifyError(CollectedError):
 
 
 class InputError(RvmError):
-    """Arguments that a function cannot take."""
+    """Arguments that a function does not accept."""
 
 
 class UsageError(RvmError):
@@ -355,21 +355,21 @@ class UsageError(RvmError):
 
 
 class BudgetError(UsageError):
-    """No schedule keeps within a budget; `values` and the hint name the least that would do."""
+    """No schedule fits a budget; `values` and the hint give the least budget that suffices."""
 
 
 class ScheduleError(RvmError):
-    """A schedule that breaks a rule of its game; `values` has the number of the action."""
+    """A schedule that breaks a rule of its game; `values` has the index of the action."""
 
 
 class MachineError(RvmError):
-    """A fault while running that is no matter of reversibility: a bad index, a division by zero."""
+    """An error at run time unrelated to reversibility: a bad index, a division by zero."""
 
     exit_code = 3
 
 
 class LimitError(MachineError):
-    """A limit on steps or memory ended the run; nothing is lost."""
+    """A run was ended by a limit on steps or memory; no data is lost."""
 
 
 class InvertibilityError(RvmError):
@@ -377,25 +377,27 @@ class InvertibilityError(RvmError):
 
     exit_code = 4
     excess = 0.0
-    """Of a residue that may be rounding all the same: by how much it is larger than allowed."""
+    """For a residue that may be due to rounding: its ratio to the allowed residue."""
     doubtful: Literal["residue", "expected"] = "residue"
-    """What has to be rounding, if it is: the residue, or the value that is expected."""
+    """The value in question: the residue, or the expected value."""
 
 
 class Interrupted(Fault, KeyboardInterrupt):
-    """Ctrl-C stopped a run; a KeyboardInterrupt, which `except Exception` lets pass.
+    """A run was stopped by Ctrl-C.
 
-    It stands for what Python's own handler of the signal raises, never for what others do.
+    It is a KeyboardInterrupt, which `except Exception` does not catch.
+
+    It replaces the exception of Python's own signal handler, never that of another handler.
     """
 
     exit_code = 130
 
 
 class DefinitionError(RvmError):
-    """An opcode or function that cannot be right, refused when it is defined."""
+    """An opcode or function with an invalid definition, refused when it is defined."""
 
 
 class InternalError(RvmError):
-    """A bug of this project."""
+    """A bug in rvm."""
 
     exit_code = 70

@@ -1,8 +1,8 @@
-"""The program: immutable functions of fixed-width instructions, as every tool sees them.
+"""The program: immutable functions of fixed-width instructions, the form shared by all tools.
 
-An instruction is an opcode and operands; operands are pure expressions and
-places.  Records do not exist here: a parameter of a record type is a layout
-over several registers, an array of records one array for each field.
+An instruction is an opcode with operands; operands are pure expressions and places. Programs have
+no records: a parameter of a record type is a layout over several registers, and an array of records
+is one array for each field.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rvm.types import Array, RegisterType, Scalar, Stack
 
 
 class Span(NamedTuple):
-    """Where an instruction stands in its source: 1-based line and columns, `end` exclusive."""
+    """The position of an instruction in its source: 1-based line and columns, `end` exclusive."""
 
     source: int = -1
     line: int = 0
@@ -43,10 +43,10 @@ class Instr:
 class Register:
     """A named cell of a frame.
 
-    `dims` holds an array's lengths: for a parameter an expression over other parameters'
-    lengths that the caller must meet, or None where any length will do; for a local the
-    expressions that `alloc` and `free` evaluate.  `shape` holds the lengths of the arrays that
-    a stack is of; the machine moves their numbers one by one.
+    `dims` holds an array's lengths. For a parameter, each is an expression over other parameters'
+    lengths that the caller must satisfy, or None for any length; for a local, it is an expression
+    that `alloc` and `free` evaluate. `shape` holds the lengths of the arrays in a stack of arrays;
+    the machine moves their numbers one by one.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Register:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is the machine's own, which nobody names and nobody is shown."""
+        """Whether the machine made it; such registers cannot be named and are not shown."""
         return self.name.startswith(".")
 
 
@@ -78,7 +78,7 @@ Layout = int | Record
 
 
 def slots_of(layout: Layout) -> Iterator[int]:
-    """The registers that a layout covers, in order."""
+    """The registers of a layout, in order."""
     if isinstance(layout, int):
         yield layout
     else:
@@ -89,7 +89,7 @@ def slots_of(layout: Layout) -> Iterator[int]:
 class Param:
     """A parameter; all are passed by reference.
 
-    `zero`: it begins as zero where a caller names no value.
+    `zero`: it starts as zero if the caller gives no value.
     """
 
     name: str
@@ -116,12 +116,14 @@ class Function:
     spans: tuple[Span, ...] = ()
     dims: tuple[Dim, ...] = ()
     undoing: frozenset[int] | None = field(default=None, compare=False)
-    """The instructions that undo another function: the code of an adjoint does so between others.
-    Of a function without such marks all of them may.  Bytecode holds no marks."""
+    """The instructions that undo another function, as some of those in an adjoint do.
+
+    Without such marks, all instructions may. Bytecode does not store the marks.
+    """
     origins: tuple[int, ...] = field(default=(), repr=False, compare=False)
-    """Of an adjoint or a tangent: the instruction of the function from which each one comes."""
+    """For an adjoint or a tangent: the original instruction of each of its instructions."""
     n_args: int = field(init=False, repr=False, compare=False)
-    """How many registers a caller fills: the first ones."""
+    """The number of registers that a caller fills: the first ones."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_args", len(self.param_slots))
@@ -137,7 +139,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A source text that a program was assembled from, kept for messages."""
+    """A source text from which a program was assembled, kept for messages."""
 
     name: str
     text: str
@@ -148,35 +150,35 @@ class Source:
 
 
 class Generics(Protocol):
-    """The generic functions of the text that a program is from, which front ends know."""
+    """The generic functions of the text of a program, known to its front end."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What they are called."""
+        """The names of the generic functions."""
 
     @property
     def entry(self) -> str:
-        """The generic function that the entry is, if no types are named there; else ""."""
+        """The name of the entry if it is generic and given without types, else ""."""
 
     def parameters(self, name: str) -> tuple[str, ...]:
         """The names of a generic function's parameters that take values, in order."""
 
     def made(self, function: str) -> tuple[Program, str]:
-        """The program with a function for types, too, `axpy[f32]`, and what it is called there."""
+        """The program extended by an instance, such as `axpy[f32]`, and the instance's name."""
 
     def check(self) -> None:
-        """Look at all of them for every type that they may be of; an error if one can't."""
+        """Check the generic functions for every type they may have; raise an error if one fails."""
 
     def inferred(self, name: str, values: Mapping[str, Any]) -> str:
-        """The function for a caller's values, by parameter: `axpy[f32]`."""
+        """The name of the instance for a caller's values, by parameter: `axpy[f32]`."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A set of functions, one of which is the entry: data alone.
+    """A set of functions, one of which is the entry: data without behaviour.
 
-    `rvm.Library` makes its functions callables.  With `generics`, functions for other types can be
-    had, in programs that have these too (`having`).
+    `rvm.Library` makes its functions callable. With `generics`, instances for other types can be
+    made, in extended programs (`having`).
     """
 
     functions: tuple[Function, ...]
@@ -187,7 +189,8 @@ class Program:
     cache: dict[object, object] = field(
         default_factory=dict, init=False, repr=False, compare=False, hash=False
     )
-    """What tools derive from the program (inverse, analyses, generated code), computed once."""
+    """Data that tools derive from the program (inverse, analyses, generated code), computed
+    once."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_index", {f.name: i for i, f in enumerate(self.functions)})
@@ -214,10 +217,10 @@ class Program:
     def having(
         self, name: str, values: Mapping[str, Any] | None = None
     ) -> tuple[Program, str] | None:
-        """A program that has the function, and its name there; None if there is no such function.
+        """A program that has the function, with its name there; None if no such function exists.
 
-        A generic function is named with types, or is made for those that follow from `values`, by
-        parameter; without a name it is the entry.  AssemblyError where it can't be.
+        A generic function is named with its types, or its types follow from `values`, by parameter;
+        without a name it is the entry. AssemblyError if it cannot be made.
         """
         generics = self.generics
         if not name:
@@ -235,12 +238,12 @@ class Program:
         return (self, name) if name in self else generics.made(name)
 
     def with_entry(self, name: str) -> Program:
-        """The same program, started elsewhere."""
+        """The same program with another entry."""
         return replace(self, entry=name)
 
 
 class Holder:
-    """What holds a program and is taken wherever one is: `rvm.Library`."""
+    """An object that holds a program and is accepted wherever a program is: `rvm.Library`."""
 
     __slots__ = ()
 
@@ -253,7 +256,7 @@ AnyProgram = Program | Holder
 
 
 def program_of(given: AnyProgram) -> Program:
-    """The program itself, or that of a library; TypeError for anything else."""
+    """The program itself, or that of a library; TypeError for any other object."""
     if isinstance(given, Holder):
         return given.program
     if not isinstance(given, Program):
@@ -262,7 +265,7 @@ def program_of(given: AnyProgram) -> Program:
 
 
 def type_text(function: Function, reg: int) -> str:
-    """A register's type as the assembly language writes it: `f64[n, 3]`."""
+    """A register's type in the notation of the assembly language: `f64[n, 3]`."""
     register = function.registers[reg]
     match register.type:
         case Scalar() as t:
@@ -277,7 +280,7 @@ def type_text(function: Function, reg: int) -> str:
 
 
 def _length_text(function: Function, length: Expr | None) -> str:
-    """A length as the assembly language writes it; `:` for what has no short text."""
+    """A length in the notation of the assembly language; `:` if it has no short notation."""
     match length:
         case Const(int(value)):
             return str(value)
@@ -300,7 +303,7 @@ def stack_text(elem: Scalar, shape: tuple[int, ...]) -> str:
 
 
 def layout_text(function: Function, layout: Layout) -> str:
-    """A parameter's type as the assembly language writes it: a register's, or a record's name."""
+    """A parameter's type in the assembly language: that of a register, or a record's name."""
     return type_text(function, layout) if isinstance(layout, int) else layout.name
 
 

@@ -1,6 +1,6 @@
-"""The engines, a row each: names, help, messages, and tests go over them.
+"""The engines, one row each; names, help, messages and tests are derived from the rows.
 
-An engine is one file, and one line here.
+An engine is one file, and one row here.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from rvm.faults import UsageError
 
 @dataclass(frozen=True, slots=True)
 class EngineRow:
-    """What is known of an engine before it is imported; what is found elsewhere is `module:name`.
+    """Facts about an engine that are known before it is imported; references are `module:name`.
 
-    `doc` says what it is in a few words, as help and hints show it.  `counting` is the engine's
-    kin that counts what it executes, made from `Counts`; `lacks` a function that gives the error
-    of what is missing here, or None.  `chooses`: it only picks among the others.  `compiles`: it
-    begins slowly, and runs may go straight to what it compiled.  `traps`: it stops where a trap is
-    due.  `unchecked`: it can leave out the run-time checks.  `loops`: it is the `python` engine
-    except in loops.  `lanes`: it runs many inputs at once.
+    `doc` describes it in a few words, for help and hints.  `counting` is the variant of the engine
+    that counts what it executes, made from `Counts`; `lacks` is a function that returns the error
+    for a missing requirement, or None.  `chooses`: it only chooses among the others.  `compiles`:
+    it starts slowly, and runs may go straight to compiled code.  `traps`: it stops at traps.
+    `unchecked`: it can omit the run-time checks.  `loops`: it is the `python` engine except in
+    loops.  `lanes`: it runs many inputs at once.
     """
 
     name: str
@@ -38,7 +38,7 @@ class EngineRow:
     lanes: bool = False
 
     def missing(self) -> UsageError | None:
-        """What keeps the engine from running here; None if nothing does."""
+        """The error that prevents the engine from running here; None if it can run."""
         found: UsageError | None = found_at(self.lacks)() if self.lacks else None
         return found
 
@@ -90,25 +90,25 @@ ROWS = (
 ENGINES: dict[str, EngineRow] = {row.name: row for row in ROWS}
 """The engines by name."""
 LAW = "reference"
-"""The engine that says what is right; the others agree with it."""
+"""The engine that defines correct results; the others agree with it."""
 
 
 def executing(loops: bool = True) -> tuple[str, ...]:
-    """The names of engines that execute by themselves; the others choose among these.
+    """The names of engines that execute programs; the others choose among these.
 
-    Without `loops`, those that differ in code without loops.
+    Without `loops`, engines that differ from another only in loops are left out.
     """
     rows = (row for row in ENGINES.values() if loops or not row.loops)
     return tuple(row.name for row in rows if not row.chooses)
 
 
 def having(fact: str) -> tuple[str, ...]:
-    """The names of engines of which a fact of their rows holds, `traps` say."""
+    """The names of engines whose row has a fact, such as `traps`."""
     return tuple(n for n, row in ENGINES.items() if getattr(row, fact))
 
 
 def found_at(home: str) -> Callable[..., Any]:
-    """What a row names as `module:name`, imported now."""
+    """Import and return the object that a row names as `module:name`."""
     module, name = home.split(":")
     found: Callable[..., Any] = getattr(import_module(module), name)
     return found

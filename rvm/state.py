@@ -1,7 +1,7 @@
 """The state of a machine: memory, frames, position, direction and time.  Plain data.
 
-There is no history in it.  Turning round exchanges each frame's code for its
-inverse and counts positions from the other end; going on is then going back.
+The state has no history. Turning round replaces each frame's code by its inverse and counts
+positions from the other end; continuing then means going back.
 """
 
 from __future__ import annotations
@@ -24,25 +24,32 @@ from rvm.registry import executing, having
 
 SCALAR_BYTES = 8
 FRAME_BYTES = 512
-"""What a frame counts against the memory limit."""
+"""The number of bytes that a frame counts against the memory limit."""
 
 
 @dataclass(slots=True)
 class Options:
-    """How to run.  `None` means no limit.
+    """The options of a run.  `None` means no limit.
 
-    `tolerance`: how far rounding may have carried a freed ancilla from its value, in parts of the
-    largest magnitude that it has had, and a gradient's values from where they began, in parts of
-    themselves; 0 demands equality of bits.  None leaves it to the rules in `rvm.numbers.rounding`.
+    `tolerance`: how far rounding may have carried a freed ancilla from its expected value, relative
+    to the largest magnitude that it has had, and the values of a gradient from their start,
+    relative to themselves. 0 demands equality of bits; None uses the rules in
+    `rvm.numbers.rounding`.
+
     `strict`: keep every rounding residue, so that floats too run back bit for bit.
-    `checks`: whether it is checked that what is done can be undone (come-froms, freed values,
-    factors).  Only the native engine can leave that out; indices are checked all the same.
-    `bits`: "stated" keeps the bits that the table states, on every engine and machine; "machine"
-    has elementary functions, sums and products as libm, NumPy and its BLAS compute them here.
-    `judged_later`: what an adjoint brings back is not judged where it is freed, but by whoever made
-    the run, from a drift beyond 1.
-    `error`: estimate by how much results, or derivatives, may be off (`info.error`); of calls and
+
+    `checks`: check that each step can be undone (come-froms, freed values, factors). Only the
+    native engine can omit these checks; indices are always checked.
+
+    `bits`: "stated" keeps the bits that the table specifies, on every engine and machine; "machine"
+    computes elementary functions, sums and products by this machine's libm, NumPy and BLAS.
+
+    `judged_later`: values that an adjoint restores are not judged where they are freed, but by the
+    caller, from a drift beyond 1.
+
+    `error`: estimate the error of results or derivatives (`info.error`); an option of calls and
     maps, not of machines.
+
     `on_error`: "back" makes a library call a transaction; "stop" keeps the failing state.
     """
 
@@ -84,7 +91,7 @@ class Options:
                 raise InputError("I009", f"{name} is {limit}; it must be 0 or more")
 
     def _check_kinds(self) -> None:
-        """InputError I009 where an option is not of its kind."""
+        """Raise InputError I009 if an option has the wrong type."""
         for name in ("strict", "checks", "judged_later"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise _refused(name, getattr(self, name), "True or False")
@@ -111,7 +118,7 @@ class Options:
 
     @at_once
     def write(self, line: str) -> None:
-        """Put out a line of an extern `print`."""
+        """Write a line of an extern `print`."""
         if callable(self.output):
             self.output(line)
         else:
@@ -129,15 +136,15 @@ def _refused(name: str, value: object, what: str) -> InputError:
 
 @dataclass(slots=True)
 class Account:
-    """What a run has cost in memory and in lost bits; rewinds with the machine where it can."""
+    """The memory and the erased bits of a run; it goes back with the machine where possible."""
 
     live_bytes: int = 0
     peak_bytes: int = 0
     erased_bits: int = 0
     drift: float = 0.0
-    """The largest residue of an ancilla, in parts of what was allowed."""
+    """The largest residue of an ancilla, relative to the allowed residue."""
     bits: str = "stated"
-    """Which bits functions of floats have: the option `bits`."""
+    """The option `bits`: which functions of floats are used."""
 
     def grow(self, n: int) -> None:
         self.live_bytes += n
@@ -145,7 +152,7 @@ class Account:
 
 
 def byte_size(value: Any) -> int:
-    """The bytes that a register's value stands for."""
+    """The number of bytes counted for the value of a register."""
     if isinstance(value, np.ndarray):
         return int(value.nbytes)
     if isinstance(value, list):
@@ -154,11 +161,11 @@ def byte_size(value: Any) -> int:
 
 
 class Frame:
-    """A function under way.
+    """An active function call.
 
-    `pc` is, for the innermost frame, the index of the instruction to come (the code's length at
-    its end); for the others the index of the call under way.  `regs` holds raw values: numbers,
-    NumPy arrays, lists for stacks, None for what is not live.
+    `pc` is the index of the next instruction in the innermost frame (the code's length at its end),
+    and of the active call in the others. `regs` holds raw values: numbers, NumPy arrays, lists for
+    stacks, None for registers that are not live.
     """
 
     __slots__ = ("code", "pc", "regs")
@@ -173,7 +180,7 @@ class Frame:
 
 
 class State:
-    """Everything that a machine is at one moment."""
+    """The complete state of a machine at one moment."""
 
     __slots__ = (
         "account",
@@ -198,16 +205,18 @@ class State:
         self.torn = False
         """Whether an exception left an instruction half done."""
         self.edited = False
-        """Whether a value was changed from outside, so that constructions do not hold."""
+        """Whether a value was changed from outside, so that the proofs about freed values do not
+        hold."""
         self.pardons: dict[tuple[Code, int, str], float] = {}
-        """Frees whose "residue" was found to be rounding though it is larger than what is allowed,
-        or the value "expected": by how much it may be; see `rvm.engines.perturbed`."""
+        """Frees, by position, whose residue was found to be rounding though it exceeds the allowed
+        one, with a factor for the allowance: of the "residue" itself, or of the "expected" value.
+        See `rvm.engines.perturbed`."""
         self.account = Account(bits=options.bits)
         self.residue: Residue | None = Residue() if options.strict else None
         self.account.grow(sum(map(byte_size, frame.regs)))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything as plain data; traps stay behind, they belong to whoever armed the state."""
+        """All fields as plain data, except traps, which belong to the code that armed the state."""
         regs = [v for frame in self.frames for v in frame.regs]
         blocks, views = packed([v for v in regs if isinstance(v, np.ndarray)])
         views.reverse()
@@ -233,11 +242,11 @@ class State:
 
     @property
     def at_end(self) -> bool:
-        """Whether there is no further instruction in the present direction."""
+        """Whether no instruction is left in the present direction."""
         return len(self.frames) == 1 and self.top.pc == len(self.top.code)
 
     def take_back(self, log: Residue, *, marked: bool) -> None:
-        """Go back, in the present direction, on the log of another run; it is this state's now.
+        """Adopt the log of another run, to go back on it in the present direction.
 
         `marked`: only where functions are marked, as adjoints are.
         """
@@ -247,14 +256,14 @@ class State:
 
     @property
     def logging(self) -> int:
-        """What ticks in the present direction do with the strict log; see `Code.logging`."""
+        """How ticks in the present direction use the strict log; see `Code.logging`."""
         log = self.residue
         if log is None:
             return 0
         return self.direction * log.way * (2 if log.marked else 1)
 
     def turn(self) -> None:
-        """Reverse the direction; nothing else changes."""
+        """Reverse the direction, without changing anything else."""
         codes = [f.code.image.code(f.code.name, not f.code.undo) for f in self.frames]
         self.torn = True
         self.direction = -self.direction
@@ -265,7 +274,7 @@ class State:
         self.torn = False
 
     def where(self, frame: Frame | None = None) -> Where:
-        """The source place of a frame's instruction (by default the innermost's)."""
+        """The source position of a frame's instruction (by default the innermost frame's)."""
         frame = frame or self.top
         code = frame.code
         pc = min(frame.pc, len(code) - 1) if len(code) else 0
@@ -273,7 +282,7 @@ class State:
 
 
 def where(code: Code, pc: int) -> Where:
-    """The source place of an instruction."""
+    """The source position of an instruction."""
     span = code.span(pc) if len(code) else code.function.span(0)
     sources = code.image.program.sources
     at = code.forward_pc(pc) if len(code) else 0

@@ -1,8 +1,7 @@
-"""Statement kinds: the few things that engines know.
+"""Statement kinds: the small vocabulary of the engines.
 
-Every opcode of the ISA table is a short sequence of these.  Engines, the
-inverse, the verifier's alias rules and the adjoint are written per kind, never
-per opcode.
+Every opcode of the table is a short sequence of statements.  Engines, the inverse, the verifier's
+alias rules and the adjoint are written for each kind, never for each opcode.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from rvm.expr import Expr, Place, index_reads
 from rvm.expr import reads as read_by
 
 UNDO = {"+": "-", "-": "+", "^": "^", "*": "/", "/": "*"}
-"""The update operator that undoes each update operator."""
+"""The inverse of each update operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +25,12 @@ class Update:
     op: str
     value: Expr
     memo: Any = field(default=None, init=False, repr=False, compare=False)
-    """What the reference engine found this statement to call."""
+    """The implementation that the reference engine found for this statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Two places of one type exchange contents; with the same place twice it is the identity."""
+    """Two places of one type exchange their contents; with the same place twice nothing changes."""
 
     a: Place
     b: Place
@@ -39,7 +38,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """All `values` are computed, then stored in `dsts`; `inverse` are the values that undo it."""
+    """All `values` are computed, then stored in `dsts`; the values in `inverse` undo it."""
 
     dsts: tuple[Place, ...]
     values: tuple[Expr, ...]
@@ -48,7 +47,7 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """`body` happens if `cond` holds; nothing in `body` changes what `cond` reads."""
+    """`body` is executed if `cond` holds; `body` changes no place that `cond` reads."""
 
     cond: Expr
     body: tuple[Stmt, ...]
@@ -56,14 +55,14 @@ class When:
 
 @dataclass(frozen=True, slots=True)
 class Alloc:
-    """A register comes into being with a known value (an array: everywhere; a stack: None)."""
+    """A register is created with a known value (an array: in every element; a stack: None)."""
 
     reg: Place
     value: Expr | None
 
 
 class Held(NamedTuple):
-    """The registers that say how large a place has been: the largest magnitude, the updates."""
+    """The registers that record a place's size: the largest magnitude, the number of updates."""
 
     size: Place
     updates: Place
@@ -71,11 +70,11 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """A register that holds a known value is checked and dropped; a stack must be empty.
+    """A register with a known value is checked and removed; a stack must be empty.
 
-    `held`: what says how large it has been; `is_known`: whatever that was, what is left of an
-    inexact number is rounding, by construction; `returns`: it is, and what was computed from the
-    value meanwhile is right only if that is as good as none.
+    `held`: the registers that record its size. `is_known`: whatever its size, the residue of an
+    inexact number is rounding, by construction. `returns`: the same, but values computed from it in
+    the meantime are right only if the residue is negligible.
     """
 
     reg: Place
@@ -86,23 +85,23 @@ class Free:
 
     @property
     def judged(self) -> Held | None:
-        """What the residue is judged by; None where it need be no more than finite."""
+        """The registers by which the residue is judged; None if it only needs to be finite."""
         return None if self.is_known else self.held
 
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """A register comes into being with zeros; undoing it forgets what it then holds."""
+    """A register is created with zeros; undoing this discards its contents."""
 
     reg: Place
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A register is forgotten, whatever it holds: bits are erased.  Undoing it gives zeros.
+    """A register is removed, whatever it holds: bits are erased.  Undoing this gives zeros.
 
-    That is right where nothing depends on what the register holds, as with the adjoint of an
-    ancilla, whose end value is known.  `held`: what says how large it has been, which goes too.
+    This is correct where nothing depends on the contents, as with the adjoint of an ancilla, whose
+    final value is known.  `held`: the registers that record its size, which are removed too.
     """
 
     reg: Place
@@ -111,7 +110,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """The value of `src` moves to `stack`; `src` is left zero."""
+    """The value of `src` moves to `stack`, and `src` becomes zero."""
 
     src: Place
     stack: Place
@@ -121,7 +120,8 @@ class Push:
 class Pop:
     """The top of `stack` moves to `dst`, which must be zero.
 
-    `is_known`: but for rounding it is, by construction; else `held` may say how large it has been.
+    `is_known`: `dst` is zero except for rounding, by construction; otherwise `held` may record its
+    size.
     """
 
     dst: Place
@@ -132,7 +132,7 @@ class Pop:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """If `cond`, go after the partner's landing, whose condition must then hold too."""
+    """If `cond` holds, continue after the partner's landing, whose condition must then hold too."""
 
     cond: Expr
     partner: int
@@ -140,7 +140,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Land:
-    """Fallen into: `cond` must not hold."""
+    """The landing of a jump; where control falls into it, `cond` must not hold."""
 
     cond: Expr
     partner: int
@@ -148,7 +148,7 @@ class Land:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Run a function, or undo it, on places (by reference) and values (checked on return)."""
+    """A function is run, or undone, on places (by reference) and values (checked on return)."""
 
     callee: str
     args: tuple[Expr, ...]
@@ -156,12 +156,12 @@ class Call:
 
 
 FORWARD, BACKWARD = 1, 2
-"""Bits of an effect's `when`: the directions in which it happens."""
+"""Bits of an effect's `when`: the directions in which it is executed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Something irreversible outside the machine: print, assert, callback.  Changes no place."""
+    """An irreversible action outside the machine: print, assert, callback.  It changes no place."""
 
     kind: str
     text: str
@@ -170,12 +170,12 @@ class Effect:
 
 
 Data = Update | Exchange | Map | When
-"""Statements that change values; an opcode's body is made of these."""
+"""Statements that change values; the bodies of opcodes consist of these."""
 Stmt = Data | Alloc | Free | Fresh | Drop | Push | Pop | Branch | Land | Call | Effect
 
 
 def invert(stmt: Stmt) -> Stmt:
-    """The statement that undoes `stmt` (a jump's partner index is the caller's to remap)."""
+    """The statement that undoes `stmt` (the caller must adjust the index of a jump's partner)."""
     match stmt:
         case Update(dst, op, value):
             return Update(dst, UNDO[op], value)
@@ -208,16 +208,17 @@ def invert(stmt: Stmt) -> Stmt:
 
 
 def only_exchanges(stmt: Stmt) -> bool:
-    """Whether a statement does nothing but exchange contents."""
+    """Whether a statement only exchanges contents."""
     return isinstance(stmt, Exchange) or (
         isinstance(stmt, When) and all(map(only_exchanges, stmt.body))
     )
 
 
 def values(stmt: Stmt) -> Iterator[Expr]:
-    """The expressions that a statement evaluates, those of its body included.
+    """The expressions that a statement evaluates, including those of its body.
 
-    Neither places that are moved or passed by reference, nor the values that undo a `Map`.
+    Places that are moved or passed by reference, and the values that undo a `Map`, are not
+    included.
     """
     match stmt:
         case Update(_, _, value):
@@ -239,9 +240,9 @@ def values(stmt: Stmt) -> Iterator[Expr]:
 
 
 def writes(stmt: Stmt, inout: Mapping[str, Collection[int]] | None = None) -> Iterator[Place]:
-    """The places that a statement may change, make or drop, those of its body included.
+    """The places that a statement may change, create or remove, including those of its body.
 
-    `inout` holds for each function the arguments that it may change; without it a call may change
+    `inout` holds, for each function, the arguments that it may change; without it a call may change
     every place that it passes.
     """
     match stmt:
@@ -264,9 +265,9 @@ def writes(stmt: Stmt, inout: Mapping[str, Collection[int]] | None = None) -> It
 
 
 def reads(stmt: Stmt) -> Iterator[Place]:
-    """Every place whose value a statement depends on, what decides on places included.
+    """Every place whose value a statement depends on, including those that determine places.
 
-    What an update adds to is not among them, nor is an array of which only a length is asked.
+    The target of an update is not included, nor is an array of which only a length is used.
     """
     match stmt:
         case When(cond, body):

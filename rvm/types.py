@@ -1,7 +1,7 @@
 """Types of values and registers: scalars, arrays of scalars, stacks, records.
 
-A type says what a value *means*; how it is stored and what can be undone on it
-is the business of its number system in `rvm.numbers`.
+A type says what a value *means*. Its storage, and which changes can be undone, belong to its number
+system in `rvm.numbers`.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 DEFAULT_FRAC = 43
-"""Fraction bits of `fixed` where none are named: Q20.43, sign included in the 20."""
+"""Fraction bits of `fixed` if none are given: Q20.43, sign included in the 20."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypeRow:
-    """What is known of a number type by its name: the kind of its numbers, and their storage.
+    """Facts about a number type: its name, the kind of its numbers, and their storage.
 
-    `kind` is what its numbers are ("integer", "float", … or a kind of its own), which says what
-    their number system is.  `dtype` is NumPy's code of an element of an array, `llvm` the type of
-    an operand in LLVM's assembly language, `letter` that in `struct`; a number with two parts has
-    two of them.  `exact`: an update and its inverse restore every bit.  `derivative` names the
-    type of derivatives by a number, "" where there are none.
+    `kind` is the kind of its numbers ("integer", "float", … or a user-defined kind), which
+    determines the number system.  `dtype` is NumPy's code for an array element, `llvm` the type of
+    an operand in LLVM's assembly language, `letter` the code in `struct`; numbers with two parts
+    have two of them.  `exact`: an update and its inverse restore every bit.  `derivative` names the
+    type of derivatives with respect to a number, "" if there are none.
     """
 
     name: str
@@ -74,11 +74,11 @@ TYPES: dict[str, TypeRow] = {
         TypeRow("log64", "log", 64, "f8", "double", "d", exact=False, derivative="f64"),
     )
 }
-"""The number types by name; `rvm.isa.number_type` enters a user's own."""
+"""The number types by name; `rvm.isa.number_type` adds user-defined ones."""
 
 
 class _Interned:
-    """Equal values are one object, so that comparing and hashing them costs nothing."""
+    """A class whose equal values are one object, so comparing and hashing them costs nothing."""
 
     __slots__ = ()
     _known: ClassVar[dict[tuple[Any, ...], Any]] = {}
@@ -95,7 +95,7 @@ class _Interned:
 class Scalar(_Interned):
     """A type of one number.  `frac` is the number of fraction bits of a `fixed`, else 0.
 
-    ValueError if there is no such type: what is computed on is known from here on.
+    ValueError if no such type is registered, so later code need not check.
     """
 
     name: str
@@ -115,7 +115,7 @@ class Scalar(_Interned):
 
     @property
     def row(self) -> TypeRow:
-        """What is known of the type by its name."""
+        """The facts about the type."""
         return TYPES[self.name]
 
     @property
@@ -132,7 +132,7 @@ class Scalar(_Interned):
 
     @property
     def is_complex(self) -> bool:
-        """Whether a number has two parts."""
+        """Whether its numbers have two parts."""
         return TYPES[self.name].dtype[0] == "c"
 
     @property
@@ -159,7 +159,7 @@ class Scalar(_Interned):
 
     @property
     def parts(self) -> int:
-        """How many parts a number has: a complex one two."""
+        """The number of parts of a number: two if it is complex."""
         return TYPES[self.name].parts
 
     @property
@@ -175,7 +175,7 @@ class Scalar(_Interned):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Array(_Interned):
-    """An array of `rank` dimensions; the lengths belong to the register, not to the type."""
+    """An array of `rank` dimensions; its lengths belong to the register, not to the type."""
 
     elem: Scalar
     rank: int
@@ -192,7 +192,7 @@ class Array(_Interned):
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A stack of scalars, which `push` moves values to and `pop` takes them from."""
+    """A stack of scalars, to which `push` moves values, and from which `pop` takes them."""
 
     elem: Scalar
 
@@ -213,21 +213,21 @@ FIXED = Scalar("fixed", DEFAULT_FRAC)
 LOG64 = Scalar("log64")
 
 SCALARS: dict[str, Scalar] = {name: FIXED if name == "fixed" else Scalar(name) for name in TYPES}
-"""The types by name; `fixed` has the fraction bits that it has where none are named."""
+"""The scalar types by name; `fixed` with its default number of fraction bits."""
 
 ValueType = Scalar | Array
-"""What an expression can evaluate to."""
+"""The types of expressions."""
 RegisterType = Scalar | Array | Stack
-"""What a register can hold."""
+"""The types of registers."""
 
 
 def fixed(frac: int) -> Scalar:
-    """The fixed-point type with `frac` fraction bits, 0 <= frac <= 62; else ValueError."""
+    """The fixed-point type with `frac` fraction bits, 0 <= frac <= 62; ValueError otherwise."""
     return Scalar("fixed", frac)
 
 
 def elem_of(t: RegisterType) -> Scalar:
-    """The scalar type of one element (of the value itself where it is a scalar)."""
+    """The scalar type of an element (for a scalar, its own type)."""
     return t if isinstance(t, Scalar) else t.elem
 
 

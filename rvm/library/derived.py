@@ -1,4 +1,4 @@
-"""Programs made from others, and gradients held against differences, for callers."""
+"""Programs made from others, and the comparison of gradients with finite differences."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 def invert(program: AnyProgram) -> Library:
-    """The program whose every function undoes the function of that name."""
+    """The program in which every function is the inverse of the function of that name."""
     return Library(inverse(program_of(program)))
 
 
 def gradient(
     program: AnyProgram, function: str | None = None, *, loss: str | None = None
 ) -> Library:
-    """The program that differentiates a function; see `rvm.transform.gradient`."""
+    """The program that computes the gradient of a function; see `rvm.transform.gradient`."""
     return Library(differentiate(program_of(program), function, loss=loss))
 
 
 def tangent(program: AnyProgram, function: str | None = None) -> Library:
-    """The program that carries tangents along; see `rvm.transform.tangent`."""
+    """The program that computes tangents of a function; see `rvm.transform.tangent`."""
     return Library(tangents(program_of(program), function))
 
 
@@ -44,16 +44,17 @@ def check_grad(
     most: int = 200,
     **inputs: Any,
 ) -> GradCheck:
-    """Compare `f.grad` with differences of the loss, extrapolated to steps of zero.
+    """Compare `f.grad` with finite differences of the loss, extrapolated to step zero.
 
-    Inputs go by name, or in the mapping `given`, for names that are taken here.  Every real number
-    among them is moved: both parts of a complex one, the logarithm of a `log64`, elements of stacks
-    and of arrays (`most` of each, spread evenly).  Central differences are taken with a `step`, a
-    part of a number's size or as it is below 1, and with halves of it, and extrapolated; what is
-    best by its own error estimate is the quotient, and counts as different beyond that only.
-    `tolerance`, in parts of the larger of the two, goes by the coarsest numbers.  Nothing is raised
-    for a difference: see `GradCheck`.  Where the function fails near the point, the quotient is
-    NaN and the row's note says why.
+    Inputs are given by name, or in the mapping `given` where a name is an option here.  Every real
+    number among them is varied: both parts of a complex number, the logarithm of a `log64`,
+    elements of stacks and of arrays (`most` of each, evenly spread).  Central differences are taken
+    with a `step`, relative to the number's size (absolute below 1), and with its successive halves,
+    and extrapolated; the entry with the smallest error estimate is the quotient.  A number differs
+    only if it is off by more than this estimate and by more than `tolerance`, which is relative to
+    the larger of the two and has a default for the coarsest number type.  A difference raises no
+    error: see `GradCheck`.  Where the function fails near the point, the quotient is NaN and the
+    row's note says why.
     """
     from rvm.derive.differences import compared
 

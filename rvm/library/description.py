@@ -1,4 +1,4 @@
-"""What `help` and `inspect.signature` say of functions of a program."""
+"""The signatures and documentation of program functions, for `help` and `inspect.signature`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rvm.run.binding import start_of
 COMMENT = re.compile(r"^\s*(?:;+(?![!@|])|//)\s?(.*)$")
 """A line that is a comment: `; text`, or `// text` as in Janus."""
 BEHIND = re.compile(r"(?:;|//)\s*(.*)$")
-"""A comment behind code."""
+"""A comment after code."""
 
 
 class TypeText(str):
-    """A parameter's type as a text, which is shown without quotes."""
+    """A parameter's type as a text that is shown without quotes."""
 
     __slots__ = ()
 
@@ -26,7 +26,7 @@ class TypeText(str):
 
 
 def signature(function: Function) -> Signature:
-    """The parameters of a function, with their types; a call gives back a `Result`."""
+    """The parameters of a function, with their types; the return annotation is `Result`."""
     found: list[Parameter] = []
     for p in function.params:
         start = start_of(function, p)
@@ -48,7 +48,7 @@ def signature(function: Function) -> Signature:
 
 
 def documentation(sources: Iterable[Source], name: str) -> str:
-    """The comment above the head of a function, and behind it, in the text that it is from."""
+    """The comment above a function's head, and after it, in its source text."""
     plain = re.escape(name.partition("[")[0])
     head = re.compile(rf"^\s*(?:func|procedure|pure|record)\s+{plain}\b")
     for source in sources:
@@ -72,7 +72,7 @@ def _behind(line: str) -> list[str]:
 
 
 class Documented:
-    """The `__doc__` of a class whose instances are functions of programs, each with its own."""
+    """A descriptor for `__doc__` that gives each instance its own text."""
 
     def __init__(self, text: str | None) -> None:
         self.text = text

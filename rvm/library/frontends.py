@@ -1,9 +1,8 @@
 """Reading programs: bytecode files here, source texts through registered front ends.
 
-A front end is a function from a path to a Program, registered by file suffix in
-the entry-point group `rvm.frontends`; the module it lives in has
-`assemble(text, name)` if it reads texts.  Both take `includes` and `include_path`.
-`LINE` is a pattern of lines that only its texts have.
+A front end is a function from a path to a Program, registered by file suffix in the entry-point
+group `rvm.frontends`; its module has `assemble(text, name)` if it reads texts.  Both take
+`includes` and `include_path`. `LINE` is a pattern of lines that occur only in its texts.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ GROUP = "rvm.frontends"
 
 
 class ReadingOptions(TypedDict, total=False):
-    """The options of the front ends that come along, each of which takes some of them."""
+    """The options of the included front ends; each takes some of them."""
 
     expand: bool
     dialect: str
@@ -37,7 +36,10 @@ class ReadingOptions(TypedDict, total=False):
 
 
 def front_end(path: str | Path) -> ModuleType | None:
-    """The module that reads files of a suffix; None if that is none or bytecode."""
+    """The module that reads files with the path's suffix;
+
+    None for bytecode or an unknown suffix.
+    """
     suffix = Path(path).suffix.lstrip(".")
     for point in entry_points(group=GROUP):
         if point.name == suffix:
@@ -46,7 +48,7 @@ def front_end(path: str | Path) -> ModuleType | None:
 
 
 def _front_end(path: Path) -> EntryPoint:
-    """Who reads files of the path's suffix; UsageError U006 if nothing here does."""
+    """The entry point for files with the path's suffix; UsageError U006 if there is none."""
     points = {point.name: point for point in entry_points(group=GROUP)}
     suffix = path.suffix.lstrip(".")
     if suffix in points:
@@ -65,7 +67,7 @@ def _front_end(path: Path) -> EntryPoint:
 
 
 def check_suffix(path: Path) -> None:
-    """UsageError U006 if no line of a text is as its front end's are, and one as another's."""
+    """Raise UsageError U006 if a text looks like that of another front end."""
     text = read_bytes(path, DATA).decode(errors="replace")
     like: dict[str, str] = {}
     for point in entry_points(group=GROUP):
@@ -88,12 +90,12 @@ def load(
     include_path: str | Path | Sequence[str | Path] = (),
     **options: Unpack[ReadingOptions],
 ) -> Library:
-    """The verified program in a file; `-` is standard input.
+    """Read and verify the program in a file; `-` is standard input.
 
-    The suffix says what it is: `.rbc` is bytecode, others belong to front ends.  `includes`
-    says which files a text may include: "any", those "below" its folder and the folders of
-    `include_path`, or "none"; `options` are those of the front end.  OSError if it cannot be read;
-    AssemblyError, BytecodeError or VerifyError if it is unsound.
+    The suffix gives the format: `.rbc` is bytecode, others belong to front ends.  `includes` says
+    which files a text may include: "any", those "below" its folder and the folders of
+    `include_path`, or "none"; `options` are those of the front end.  OSError if the file cannot be
+    read; AssemblyError, BytecodeError or VerifyError if its contents are invalid.
     """
     if not isinstance(path, (str, PathLike)):
         hint = "`rvm.assemble(text)` reads a text"
@@ -125,7 +127,7 @@ def loads(
     includes: str = "none",
     include_path: str | Path | Sequence[str | Path] = (),
 ) -> Library:
-    """The verified program in bytes: bytecode if they begin as such, else an assembly text."""
+    """Read and verify a program in bytes: bytecode, or else an assembly text."""
     from rvm.codec import MAGIC
 
     if not data.startswith(MAGIC):
@@ -158,10 +160,10 @@ def assemble(
     includes: str = "none",
     include_path: str | Path | Sequence[str | Path] = (),
 ) -> Library:
-    """Assemble a text; AssemblyError with all of its errors if it has any.
+    """Assemble a text; AssemblyError lists all of its errors.
 
-    Unless `includes` allows it, a text includes no files: "below" are those in the folders of
-    `include_path`, "any" is every file.
+    By default a text may include no files; `includes="below"` allows those in the folders of
+    `include_path`, `"any"` every file.
     """
     if not isinstance(text, str):
         hint = "`rvm.load(path)` reads a file"

@@ -1,4 +1,4 @@
-"""Functions made for types, as Python callables: each call is of the function for its types."""
+"""Functions with type parameters, as Python callables that choose an instance in each call."""
 
 from __future__ import annotations
 
@@ -25,46 +25,46 @@ P = ParamSpec("P")
 
 
 class Origin(Protocol):
-    """Where functions for types come from: a text, or a function in Python."""
+    """The source of a function's instances: a text, or a function in Python."""
 
     @property
     def name(self) -> str:
-        """What the function is called."""
+        """The name of the function."""
 
     @property
     def parameters(self) -> tuple[str, ...]:
         """The names of the parameters that take values, in order."""
 
     def program(self) -> Program | None:
-        """The program where it does not depend on arguments, or that of a text; None else."""
+        """The program if it does not depend on arguments, or that of a text; None otherwise."""
 
     def made(self, values: Mapping[str, Any] | None) -> tuple[Program, str] | None:
-        """The program for such values, by parameter, and the function's name there.
+        """The program for these values, by parameter, and the function's name in it.
 
-        Of None, for no values: where one program serves all, else None.
+        `values=None`: the program that serves all values; None if there is none.
         """
 
     def completed(self, values: dict[str, Any], positional: int) -> dict[str, Any]:
-        """A call's values, of which so many were given by position, with those it leaves out."""
+        """A call's values with defaults added; the first `positional` were given by position."""
 
     def split(self, values: dict[str, Any]) -> tuple[Origin, dict[str, Any]]:
-        """The function for the functions among the values, and the other values."""
+        """The function with its function parameters filled in, and the other values."""
 
     def finished(self, result: Result, name: str) -> Result:
-        """A call's result as callers get it."""
+        """The result of a call in the form that callers receive."""
 
     def source(self, program: Program, name: str) -> str:
-        """A program that was made, in the assembly language."""
+        """The text of an instance's program, in the assembly language."""
 
     def reduced(self, undo: bool, options: Options) -> tuple[Any, ...]:
-        """How a function with these options is pickled."""
+        """The pickled form of a function with these options."""
 
 
 class GenericFunction(FunctionHandle, Generic[P]):
     """A function whose types follow from the arguments: see `of`.
 
-    It is called, run back, mapped and differentiated as any function.  What is asked without
-    arguments is asked of the function for types, `lib["axpy[f32]"]`.
+    It is called, run back, mapped and differentiated like any function.  Attributes that take no
+    arguments belong to an instance, `lib["axpy[f32]"]`.
     """
 
     def __init__(
@@ -87,8 +87,9 @@ class GenericFunction(FunctionHandle, Generic[P]):
     def of(self, /, *args: Any, **inputs: Any) -> FunctionHandle:
         """The function for the types of these arguments.
 
-        NumPy's arrays have the types of their elements; plain numbers, which are asked last, may be
-        of any type that fits: f64 where i64 does not.  AssemblyError A071 where nothing says it.
+        NumPy arrays have the types of their elements. Plain numbers are considered last and take
+        any type that fits, such as f64 where i64 does not.  AssemblyError A071 if the types remain
+        open.
         """
         return self._for(*self._given(args, inputs))
 
@@ -98,7 +99,7 @@ class GenericFunction(FunctionHandle, Generic[P]):
     def _given(
         self, args: tuple[Any, ...], inputs: Mapping[str, Any]
     ) -> tuple[Origin, Options, dict[str, Any]]:
-        """What a call is of: the function for those that it passes, options, and the values."""
+        """The function that a call needs, its options, and its values."""
         return self._taking(*self._split(args, inputs))
 
     def _taking(
@@ -144,7 +145,7 @@ class GenericFunction(FunctionHandle, Generic[P]):
         return documentation(program.sources if program is not None else (), self.name)
 
     def _alone(self) -> FunctionHandle:
-        """The function for all arguments; UsageError U043 if it depends on their types."""
+        """The only instance; UsageError U043 if the function depends on argument types."""
         found = self.origin.made(None)
         if found is None:
             raise UsageError(
@@ -214,7 +215,7 @@ class GenericFunction(FunctionHandle, Generic[P]):
 
     @property
     def source(self) -> str:
-        """The program in the assembly language, where one serves all arguments; see `source_of`."""
+        """The program in the assembly language, if it does not depend on types; see `source_of`."""
         handle = self._alone()
         return self.origin.source(handle.program, handle.name)
 
@@ -235,7 +236,7 @@ GenericFunction.__doc__ = cast(str, Documented(GenericFunction.__doc__))
 
 
 class TextOrigin:
-    """A generic function of the text that a program is from."""
+    """A generic function in the text of a program."""
 
     def __init__(self, program: Program, name: str) -> None:
         assert program.generics is not None

@@ -1,4 +1,4 @@
-"""Functions of a program as Python callables, `f(…)`, `~f`, and the library that has them."""
+"""Functions of a program as Python callables, `f(…)`, `~f`, and libraries of such functions."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ Inputs = Mapping[str, Any]
 
 
 class FunctionHandle:
-    """A function of a program, callable; `~f` is its inverse, itself such a function.
+    """A callable function of a program; `~f` is its inverse, also a FunctionHandle.
 
-    A call takes every parameter by name, or in order, and gives all of them back by name.  Arrays
-    and lists are updated in place.  A call is a transaction: on any exception, Ctrl-C and those of
-    callbacks included, the caller's data is as it was, bit for bit (unless `on_error="stop"`).
-    With `error=True` the result's `info.error` is an estimate of by how much each number is off.
-    `f(result)` is `f(**result)`: the values of a result by name.  `(~f)(result)` takes back a
-    strict call by the log that its result keeps; R019 if the values are others by now.
+    A call takes every parameter by name, or in order, and returns all of them by name.  Arrays and
+    lists are updated in place.  A call is a transaction: on any exception, including Ctrl-C and
+    exceptions of callbacks, the caller's data is restored, bit for bit (unless `on_error="stop"`).
+    With `error=True`, `info.error` of the result estimates how far each number is off. `f(result)`
+    is `f(**result)`: the values of a result by name.  `(~f)(result)` undoes a strict call exactly,
+    by the log kept in the result; R019 if the values have changed since.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class FunctionHandle:
                 )
             program, name = found
         self.target = Target(program, name, undo, options or Options())
-        """What it is, for derivatives."""
+        """The function as a target of derivatives."""
         self.program = program
         self.name = name
         self.undo = undo
@@ -81,12 +81,12 @@ class FunctionHandle:
 
     @property
     def called(self) -> str:
-        """How callers write it: `f`, `~f`."""
+        """The function in the notation of callers: `f`, `~f`."""
         return f"(~{self.name})" if self.undo else self.name
 
     @property
     def options(self) -> Options:
-        """The options that it runs with."""
+        """The options of its runs."""
         return self.target.options
 
     def __invert__(self) -> FunctionHandle:
@@ -94,7 +94,7 @@ class FunctionHandle:
 
     @door
     def with_options(self, **options: Any) -> FunctionHandle:
-        """The same function with other options, whatever its parameters are called."""
+        """The same function with other options, whatever the names of its parameters."""
         return FunctionHandle(self.program, self.name, undo=self.undo, options=self._with(options))
 
     def _with(self, options: Mapping[str, Any]) -> Options:
@@ -108,7 +108,7 @@ class FunctionHandle:
         return replace(self.options, **options)
 
     def for_values(self, values: Inputs) -> FunctionHandle:
-        """The function for the types of such arguments: itself, unless it is generic."""
+        """The instance for the types of these arguments; itself unless it is generic."""
         return self
 
     def machine(self, /, *args: Any, **inputs: Any) -> Machine:
@@ -159,7 +159,7 @@ class FunctionHandle:
 
     @property
     def map(self) -> LaneMap:
-        """This function over lanes: `f.map(x=xs, …)`, `f.map.grad(loss="y", x=xs, …)`."""
+        """The function over lanes: `f.map(x=xs, …)`, `f.map.grad(loss="y", x=xs, …)`."""
         from rvm.library.lane_map import LaneMap
 
         return LaneMap(self)
@@ -168,17 +168,17 @@ class FunctionHandle:
 
     @property
     def gradient_program(self) -> Library:
-        """The program that differentiates this function; see `rvm.gradient`."""
+        """The program that computes the gradient of this function; see `rvm.gradient`."""
         return Library(self.target.gradient_program)
 
     def upright(self) -> FunctionHandle:
-        """The same function as one that runs forwards: an inverse, of the inverse program."""
+        """An equal function in forward direction: for an inverse, that of the inverse program."""
         if not self.undo:
             return self
         return FunctionHandle(self.target.upright().program, self.name, options=self.options)
 
     def pullback(self, /, *args: Any, **inputs: Any) -> Pullback:
-        """The function run forwards, ready to pass adjoints back; its `result` can be looked at."""
+        """Run the function forwards and return its pullback, which has the `result`."""
         from rvm.derive.gradients import Pullback
 
         options, values = self._split(args, inputs)
@@ -194,16 +194,18 @@ class FunctionHandle:
         wrt: Collection[str] | None = None,
         **inputs: Any,
     ) -> Result:
-        """dL/dx for every parameter x that carries an adjoint (or those in `wrt`).
+        """dL/dx for every parameter x that has an adjoint (or for those in `wrt`).
 
-        Inputs go by name, or in the mapping `given`: there a parameter may be called `loss`.
+        Inputs are given by name, or in the mapping `given`, for example if a parameter is called
+        `loss`.
 
-        `loss` names a scalar place of the results: `y`, `x[2]`, `p.vel[0, 1]`, `z.re`.  An array's
-        adjoint has its shape, a complex one is dL/dRe + i dL/dIm, that of a `fixed` is a float, and
-        that of a `log64` is by its logarithm.  The inputs are left as they were.
+        `loss` names a real scalar among the results: `y`, `x[2]`, `p.vel[0, 1]`, `z.re`.  The
+        adjoint of an array has its shape. That of a complex number is dL/dRe + i dL/dIm, that of a
+        `fixed` a float, and that of a `log64` is with respect to its logarithm.  The inputs are not
+        changed.
 
-        `info.error` of the result is an estimate of its error: computed when it is first asked
-        for, from the inputs as they are then, or at once with `error=True`.
+        `info.error` of the result estimates its error. It is computed when first read, from the
+        inputs as they are then, or at once with `error=True`.
         """
         return self.value_and_grad(given, loss=loss, wrt=wrt, **inputs)[1]
 
@@ -241,7 +243,7 @@ class FunctionHandle:
         wrt: Collection[str] | None = None,
         **inputs: Any,
     ) -> Result:
-        """The inputs' adjoints, from adjoints of the results given by parameter."""
+        """The adjoints of the inputs, from adjoints of the results given by parameter."""
         from rvm.derive.direct_gradient import direct_vjp
         from rvm.derive.gradients import Pullback
 
@@ -257,9 +259,9 @@ class FunctionHandle:
     def jvp(
         self, tangents: Inputs, given: Inputs | None = None, /, **inputs: Any
     ) -> tuple[Result, Result]:
-        """The results, and their tangents from tangents of the inputs given by parameter.
+        """The results and their tangents, from tangents of the inputs given by parameter.
 
-        Both have an `info.error` with `error=True` alone.
+        They have an `info.error` only with `error=True`.
         """
         from rvm.derive.directions import jvp
 
@@ -276,7 +278,7 @@ class FunctionHandle:
         wrt: Collection[str] | None = None,
         **inputs: Any,
     ) -> Result:
-        """`j[y][x]`: the derivatives of the result `y` by the input `x`, shapes joined.
+        """`j[y][x]`: the derivatives of the result `y` by the input `x`, with joined shapes.
 
         For all parameters that carry derivatives or those named; of what shape see `hessian`.
         `info.error` is as that of `grad`.
@@ -297,7 +299,7 @@ class FunctionHandle:
         method: str = "forward-over-reverse",
         **inputs: Any,
     ) -> Result:
-        """`h[a][b]`: the second derivatives of the loss by the inputs `a` and `b`, shapes joined.
+        """`h[a][b]`: the second derivatives of the loss by `a` and `b`, with joined shapes.
 
         A record has those of its fields, a stack is a row of numbers, and of a complex number the
         derivatives by both parts are a last axis of length 2.  `method`: "forward-over-reverse"
@@ -315,7 +317,7 @@ class FunctionHandle:
     ) -> Result:
         """The Hessian of the loss times a direction, which `tangents` gives by parameter.
 
-        `info.error` is as that of `grad`.
+        `info.error` is as in `grad`.
         """
         from rvm.derive.hessians import hvp
 
@@ -323,7 +325,7 @@ class FunctionHandle:
         return _at_once(hvp(target, loss, tangents, values), target)
 
     def target_of(self, given: Inputs | None, inputs: Inputs) -> tuple[Target, dict[str, Any]]:
-        """What is differentiated, and the inputs; those in a mapping are never options."""
+        """The function to differentiate, and its inputs; names in a mapping are never options."""
         if given is not None and not inputs and type(given) is dict:
             return self.target, given.copy()
         options, values = self._split((), inputs)
@@ -374,12 +376,12 @@ class FunctionHandle:
         return signature(self.function)
 
     def comment(self) -> str:
-        """What the text that it is from says of it: the comment at its head."""
+        """The comment at the head of its source text."""
         return documentation(self.program.sources, self.name)
 
 
 def _at_once(found: Result, target: Target) -> Result:
-    """Derivatives, with their error if it is asked for."""
+    """Derivatives, with their error if `error=True` requests it."""
     if target.options.error:
         found.info.estimate()
     return found
@@ -389,9 +391,9 @@ FunctionHandle.__doc__ = cast(str, Documented(FunctionHandle.__doc__))
 
 
 class Library(Holder):
-    """A program whose functions are callables: `lib.f`, or `lib["f"]` whatever they are called.
+    """A program whose functions are callables: `lib.f`, or `lib["f"]` for any name.
 
-    Wherever a program is asked for, a library is taken, too; and it equals its program.
+    A library is accepted wherever a program is, and equals its program.
     """
 
     __slots__ = ("_program",)
@@ -401,7 +403,7 @@ class Library(Holder):
 
     @property
     def program(self) -> Program:
-        """The program, which is data."""
+        """The program as data."""
         return self._program
 
     def __getitem__(self, name: str) -> FunctionHandle:
@@ -425,14 +427,14 @@ class Library(Holder):
 
     @property
     def generics(self) -> tuple[str, ...]:
-        """The names of the text's generic functions; the program has them for some types."""
+        """The names of the text's generic functions, of which the program has some instances."""
         generics = self._program.generics
         return () if generics is None else generics.names
 
     def having(self, *functions: str) -> Library:
-        """The library of a program that has these functions, too: `lib.having("axpy[f32]")`.
+        """The library of a program that has these functions too: `lib.having("axpy[f32]")`.
 
-        A bytecode file holds the functions of the program, and no generic ones.
+        A bytecode file holds the functions of the program, but no generic ones.
         """
         program = self._program
         for name in functions:

@@ -16,12 +16,12 @@ from rvm.library.frontends import GROUP, load
 
 
 def importable(name: str) -> bool:
-    """Whether a function of that name is an attribute of its module."""
+    """Whether a function of that name becomes an attribute of its module."""
     return name.isidentifier() and not iskeyword(name) and not name.startswith("__")
 
 
 class _Finder(MetaPathFinder):
-    """Finds programs where Python has found no module."""
+    """A finder of programs, used where Python has found no module."""
 
     def __init__(self) -> None:
         found = {point.name for point in entry_points(group=GROUP)} - {"py"}
@@ -40,7 +40,7 @@ class _Finder(MetaPathFinder):
 
 
 class _Loader(Loader):
-    """Makes a module of a program's functions."""
+    """A loader that makes a module of a program's functions."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -53,11 +53,11 @@ class _Loader(Loader):
 
 
 def install_import_hook() -> None:
-    """From now on `import NAME` finds `NAME.rasm`, and files of other front ends, as modules.
+    """Let `import NAME` find `NAME.rasm`, and files of other front ends, as modules.
 
-    They are looked for in the folders of `sys.path`, or of their package, where Python has found no
-    module of that name.  The functions are the module's attributes; a text with errors is an
-    AssemblyError of the import.  Called again it does nothing.
+    They are searched for in the folders of `sys.path`, or of their package, where Python has found
+    no module of that name.  The functions become the module's attributes; errors in the text raise
+    AssemblyError on import.  Further calls have no effect.
     """
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())

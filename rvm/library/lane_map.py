@@ -1,8 +1,8 @@
 """Functions of a program over many inputs: `f.map(x=xs, …)`, and gradients through lanes.
 
-An argument with one dimension more than its parameter differs by lane, its first axis being that
-of the lanes; others are shared.  Unlike a call, `map` leaves its arguments as they were and gives
-new arrays.  A lane that fails spoils no other.
+An argument with one dimension more than its parameter differs by lane, and its first axis is that
+of the lanes; other arguments are shared.  Unlike a call, `map` does not change its arguments and
+returns new arrays.  A failing lane does not affect the others.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from rvm.library.handle import FunctionHandle
 
 MAP_OPTIONS = ("block", "on_error")
-"""Options of `map` besides those of a run."""
+"""Options of `map` in addition to those of a run."""
 
 
 class LaneErrors(RvmError):
-    """Lanes that failed: `errors` by lane, each that of a single run; `result` of the others.
+    """Some lanes failed: `errors` by lane, as in single runs; `result` of the other lanes.
 
-    Its code, place, values and hint are those of the first.
+    Its code, place, values and hint are those of the first error.
     """
 
     def __init__(self, errors: Mapping[int, RvmError], lanes: int, result: Any) -> None:
@@ -59,11 +59,11 @@ class LaneErrors(RvmError):
 
 
 class LaneResult(Result):
-    """The parameters after a map, by name: what may differ by lane has the lanes' axis in front.
+    """The parameters after a map, by name; those that may differ by lane have the lane axis first.
 
-    `errors`: by lane, what failed (that lane holds its inputs).  `ticks` and `erased_bits` of each
-    lane; `info` is of all together.  `alone`: lanes that were run one by one, since they failed or
-    could not go on together.
+    `errors`: the errors of failed lanes, by lane (such lanes hold their inputs).  `ticks` and
+    `erased_bits` are given for each lane; `info` is that of all lanes together.  `alone`: the lanes
+    that ran one by one, because they failed or could not run together.
     """
 
     __slots__ = ("alone", "erased_bits", "errors", "ticks")
@@ -84,10 +84,11 @@ class LaneResult(Result):
 
 
 class LaneMap:
-    """A function over lanes: call it, or take gradients through it.
+    """A function over lanes, which can be called and differentiated.
 
-    Options are those of a run, and `on_error` ("raise", the default: LaneErrors if a lane fails;
-    "return": the errors are in the result) and `block`, how many lanes run at a time.
+    Its options are those of a run, `on_error` ("raise", the default: raise LaneErrors if a lane
+    fails; "return": put the errors in the result) and `block`, the number of lanes that run
+    together.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class LaneMap:
 
     @property
     def called(self) -> str:
-        """How callers write it."""
+        """The function in the notation of callers."""
         return f"{self.handle.called}.map"
 
     @property
@@ -122,16 +123,16 @@ class LaneMap:
 
     @door
     def with_options(self, **options: Any) -> LaneMap:
-        """The same map with other options, whatever its parameters are called."""
+        """The same map with other options, whatever the names of its parameters."""
         own = {k: options.pop(k) for k in MAP_OPTIONS if k in options}
         handle = self.handle.with_options(**options) if options else self.handle
         return LaneMap(handle, **{"on_error": self.on_error, "block": self.block} | own)
 
     def __call__(self, /, *args: Any, **inputs: Any) -> LaneResult:
-        """The results by name; the inputs are left as they were.
+        """The results by name; the inputs are not changed.
 
-        InputError I020 (nothing has a lane axis), I021 (lanes are not equally many) and those of a
-        single call; LaneErrors where a lane fails.
+        InputError I020 (no argument has a lane axis), I021 (numbers of lanes differ) and those of a
+        single call; LaneErrors if a lane fails.
         """
         chosen, options, values = self._split(args, inputs)
         given = Lanes(chosen.handle.function, values)
@@ -158,7 +159,7 @@ class LaneMap:
     def finished(
         self, function: Function, run: LaneRun, size: int, judge: Judge | None = None
     ) -> LaneResult:
-        """A run's result; raises for failed lanes if that is asked for."""
+        """The result of a run; raises for failed lanes unless `on_error="return"`."""
         found = LaneResult(
             {p.name: values_of(function, p.layout, run.regs) for p in function.params}, run, judge
         )
@@ -172,11 +173,11 @@ class LaneMap:
     def grad(
         self, /, *, loss: str, wrt: Collection[str] | None = None, **inputs: Any
     ) -> LaneResult:
-        """dL/dx for every parameter x that carries an adjoint (or those in `wrt`).
+        """dL/dx for every parameter x that has an adjoint (or for those in `wrt`).
 
-        `loss` names a scalar place of the results, as for a single gradient; L is the sum of the
-        lanes' losses.  What is given by lane has an adjoint in each lane, what is shared the sum of
-        all lanes' (of those that did not fail).
+        `loss` names a real scalar among the results, as for a single gradient; L is the sum of the
+        losses of all lanes.  An argument given by lane has an adjoint for each lane, a shared one
+        the sum over all lanes that did not fail.
         """
         return self.value_and_grad(loss=loss, wrt=wrt, **inputs)[1]
 
@@ -203,7 +204,7 @@ class LaneMap:
     def _split(
         self, args: tuple[Any, ...], inputs: Mapping[str, Any]
     ) -> tuple[LaneMap, Options, dict[str, Any]]:
-        """Options of the map and of its runs, and the inputs."""
+        """The map's options, those of its runs, and the inputs."""
         names = self.handle.parameters
         if len(args) > len(names):
             raise UsageError(
@@ -231,7 +232,7 @@ class LaneMap:
 
 
 def _check_gradients(handle: FunctionHandle, given: Lanes, run: LaneRun, options: Options) -> None:
-    """Note R017 for the lanes of a gradient whose values did not come back (`derive.gate`)."""
+    """Record R017 for the lanes of a gradient whose values did not come back (`derive.gate`)."""
     if handle.undo or differentiated(handle.program, handle.name) is None:
         return
     for lane in range(given.size):
@@ -257,7 +258,7 @@ def _of_lane(held: Any, begun: Any, lane: int) -> Any:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Within it, Ctrl-C says what became of the arguments."""
+    """A context in which the message of Ctrl-C says what became of the arguments."""
     try:
         yield
     except KeyboardInterrupt as error:

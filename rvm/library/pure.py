@@ -1,7 +1,7 @@
 """`rvm.pure`: NumPy functions without side effects as functions of the machine.
 
-A function is run once, on values that record what it does, by the front end that is registered
-for `.pure` files.
+A function is traced: it is run once, on values that record the operations on them, by the front end
+that is registered for `.pure` files.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from rvm.faults import UsageError
 
 
 class Pure:
-    """`@rvm.pure`, `rvm.pure(f, x=rvm.f64["n"])`, and what tracing cannot see: `rvm.pure.loop`."""
+    """`@rvm.pure`, `rvm.pure(f, x=rvm.f64["n"])`, and control flow for tracing: `rvm.pure.loop`."""
 
     def __call__(self, f: Callable[..., Any] | None = None, /, **types: Any) -> Any:
-        """The function as a pure one: called, it gives its value; `f.program` can be undone.
+        """The function as a pure one, which returns its value; its reversible form is `f.program`.
 
-        Types of parameters are annotated or named here; `pebbles=12`, `memory=1_000_000` are a
-        budget for the states of loops, `in_place=True` updates floats in place.  UsageError U060
-        at the line of what cannot be traced.
+        Types of parameters are annotated or given here; `pebbles=12` and `memory=1_000_000` limit
+        the states of loops that are kept; `in_place=True` updates floats in place.  UsageError U060
+        at the line of an operation that cannot be traced.
         """
         if f is None:
             return lambda g: self(g, **types)

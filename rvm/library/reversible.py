@@ -1,8 +1,7 @@
 """`@rvm.reversible`: functions in Python as functions of the machine.
 
 The source of a function is read, by the front end that is registered for `.py` files, and never
-run.  What comes of it is made at the first call, and again when what the function sees outside of
-itself has changed.
+run.  It is compiled at the first call, and again when names that it uses from outside have changed.
 """
 
 from __future__ import annotations
@@ -25,37 +24,40 @@ P = ParamSpec("P")
 
 
 class Translated(Protocol):
-    """What a front end has made of a function."""
+    """A Python function as translated by a front end."""
 
     def is_current(self) -> bool:
-        """Whether what the function sees outside of itself is as it was."""
+        """Whether the names that the function uses from outside are unchanged."""
 
     def made(self, values: Mapping[str, Any] | None) -> tuple[Program, str] | None:
-        """The program for such values, and the function's name there."""
+        """The program for these values, and the function's name in it."""
 
     def without_lists(self, values: dict[str, Any]) -> dict[str, Any]:
-        """The values with arrays for lists of numbers; UsageError U046 where one would change."""
+        """The values with lists of numbers as arrays;
+
+        UsageError U046 if the function changes one.
+        """
 
     def finished(self, result: Result, name: str) -> Result:
-        """A call's result as callers get it."""
+        """The result of a call in the form that callers receive."""
 
     def source(self, program: Program, name: str) -> str:
-        """A program that has been made, in the assembly language."""
+        """The text of a program that has been made, in the assembly language."""
 
 
 Callee = tuple["PythonOrigin", bool]
-"""A function that is passed, and whether it is undone."""
+"""A function passed as an argument, and whether it is undone."""
 
 
 class PythonOrigin:
-    """A function in Python, and what has been made of it."""
+    """A function in Python, with its translation."""
 
     def __init__(
         self, function: FunctionType, functions: Mapping[str, Callee] | None = None
     ) -> None:
         self.function = function
         self.functions = dict(functions or {})
-        """What those parameters stand for that are functions; they take no values."""
+        """The functions passed for function parameters, which take no values."""
         inside = ", ".join(f"{'~' * undo}{o.name}" for o, undo in self.functions.values())
         self.name: str = f"{function.__name__}[{inside}]" if inside else function.__name__
         code = function.__code__
@@ -66,7 +68,7 @@ class PythonOrigin:
         self._translated: Translated | None = None
 
     def taking(self, functions: Mapping[str, Callee]) -> PythonOrigin:
-        """The function whose parameters of these names are such functions."""
+        """The function with these function parameters filled in."""
         if not functions:
             return self
         key = tuple(sorted(functions.items(), key=lambda item: item[0]))
@@ -88,7 +90,7 @@ class PythonOrigin:
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
-        """The values of parameters that callers may leave out."""
+        """The default values of parameters."""
         f = self.function
         values = f.__defaults__ or ()
         count = f.__code__.co_argcount
@@ -98,7 +100,7 @@ class PythonOrigin:
 
     @property
     def translated(self) -> Translated:
-        """What the front end has made of it, by what it sees outside of itself now."""
+        """The translation for the present values of names from outside."""
         found = self._translated
         if found is None or not found.is_current():
             found = self._translated = _front_end().translate(self)
@@ -138,7 +140,7 @@ class PythonOrigin:
 
 
 def _again(module: str, name: str, undo: bool, options: Options) -> GenericFunction[...]:
-    """A function that was pickled: by its name, as functions are."""
+    """Unpickle a function by its name, as Python does for functions."""
     found: Any = import_module(module)
     for part in name.split("."):
         found = getattr(found, part)
@@ -150,10 +152,10 @@ class Decorator:
     """`rvm.reversible`: makes a Python function one of the machine."""
 
     def __call__(self, function: Callable[P, None]) -> GenericFunction[P]:
-        """The function as one that runs there and back, with all that these have.
+        """Return the function as a reversible one, with inverse, gradients and the rest.
 
-        Its source is read at the first call: AssemblyError says what in it can't be undone or has
-        no meaning, UsageError U048 where there is no source.
+        Its source is read at the first call. AssemblyError if a statement cannot be undone or has
+        no meaning; UsageError U048 if there is no source.
         """
         if not isinstance(function, FunctionType):
             raise UsageError(
@@ -167,9 +169,9 @@ class Decorator:
     def source(
         self, text: str, globals: dict[str, Any] | None = None, name: str = ""
     ) -> GenericFunction[...]:
-        """The last function that a text defines, of generated code.
+        """The last function that a text defines, for generated code.
 
-        `globals` is what the text sees outside of itself.
+        `globals` holds the names that the text may use from outside.
         """
         file = name or f"<reversible {next(_texts)}>"
         names: dict[str, Any] = {"__name__": __name__, **(globals or {})}

@@ -1,4 +1,4 @@
-"""What stubs of programs are made of, as `rvm stubs` writes them: for type checkers alone."""
+"""The types used by generated stubs of programs (`rvm stubs`), for type checkers only."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from rvm.run.machine import Machine
 from rvm.run.results import Result
 
 Bool: TypeAlias = bool | np.bool_
-"""What a `bool` may be given as."""
+"""The types accepted for a `bool`."""
 Int: TypeAlias = int | np.integer[Any]
-"""What an integer may be given as."""
+"""The types accepted for an integer."""
 Real: TypeAlias = float | np.floating[Any] | np.integer[Any]
-"""What a real number may be given as."""
+"""The types accepted for a real number."""
 Complex: TypeAlias = complex | np.number[Any]
-"""What a complex number may be given as."""
+"""The types accepted for a complex number."""
 FixedLike: TypeAlias = Real | Fixed
-"""What a fixed-point number may be given as."""
+"""The types accepted for a fixed-point number."""
 LogLike: TypeAlias = Real | LogNumber
-"""What a `log64` may be given as."""
+"""The types accepted for a `log64`."""
 Bytes: TypeAlias = NDArray[np.uint8] | bytes | bytearray | memoryview
-"""What an array of `u8` may be given as."""
+"""The types accepted for an array of `u8`."""
 Matrix: TypeAlias = Result
-"""Blocks of a matrix by parameters, and these by parameters."""
+"""The blocks of a matrix, by parameter and parameter."""
 Losses: TypeAlias = NDArray[np.float64]
 """The loss of each lane."""
 Argument: TypeAlias = (
     Complex | Bool | FixedLike | LogLike | NDArray[Any] | Bytes | list[Any] | Mapping[str, Any]
 )
-"""What a parameter of a generic function may be given as."""
+"""The types accepted for a parameter of a generic function."""
 
 
 class _Options(TypedDict, total=False):
@@ -68,7 +68,7 @@ class MapOptions(_Options, total=False):
 
 
 class Values(Result):
-    """A result whose names are known: no others are attributes."""
+    """A result with known names; there are no other attributes."""
 
     if TYPE_CHECKING:
         __getattr__: None  # type: ignore[assignment,misc]

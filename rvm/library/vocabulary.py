@@ -1,8 +1,8 @@
-"""The words of reversible Python: types for annotations, and what stands in functions' bodies.
+"""The vocabulary of reversible Python: types for annotations, and words for function bodies.
 
-`@rvm.reversible` reads a function's source and never runs it, so that these words mean something
-there; run as Python they raise U045.  `rvm.f64`, `rvm.rot` and so on are made when they are first
-asked for, from the types, opcodes and functions of the table.
+`@rvm.reversible` reads a function's source and never runs it, so these words have a meaning there;
+run as Python they raise U045.  `rvm.f64`, `rvm.rot` and others are made when first used, from the
+types, opcodes and functions of the table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def outside(word: str) -> NoReturn:
-    """UsageError U045: a word of reversible functions is run."""
+    """Raise UsageError U045: a word of reversible functions was run as Python."""
     raise UsageError(
         "U045",
         f"`rvm.{word}` stands in a function under `@rvm.reversible`, which is read and not run",
@@ -31,7 +31,7 @@ def outside(word: str) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """An opcode, a function or a statement of the machine, by its name."""
+    """An opcode, function or statement of the machine, by its name."""
 
     name: str
 
@@ -44,7 +44,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class TypeWord:
-    """A type of numbers: an annotation, and a conversion where it is called in a body."""
+    """A number type: an annotation, and a conversion when called in a function body."""
 
     name: str
 
@@ -65,7 +65,7 @@ class TypeWord:
 
 @dataclass(frozen=True, slots=True)
 class ArrayWord:
-    """The type of an array: that of its elements, and lengths: a number, a name, or `:`."""
+    """The type of an array: the element type, and lengths, each a number, a name or `:`."""
 
     elem: Any
     lengths: tuple[Any, ...]
@@ -80,7 +80,7 @@ class ArrayWord:
 
 @dataclass(frozen=True, slots=True)
 class StackWord:
-    """The type of a stack, a list of numbers in Python."""
+    """The type of a stack, for which callers pass a list of numbers."""
 
     elem: Any
 
@@ -94,8 +94,8 @@ class StackWord:
 class Array:
     """`Array[f64, "n"]`, `Array[f64, "m", 3]`: an array and the lengths of its axes.
 
-    A name is bound to the length where it first stands, and equals it from then on; the text may
-    be a formula of such names, `"2 * n"`.  `":"` is any length.
+    A name is bound to the length at its first occurrence, and must equal it at all others. A length
+    may also be a formula of such names, `"2 * n"`.  `":"` is any length.
     """
 
     def __class_getitem__(cls, parts: Any) -> ArrayWord:
@@ -111,9 +111,9 @@ class Stack:
 
 
 def when(cond: Any, *after: Any) -> Any:
-    """`if rvm.when(p, q):` tells what holds before and what holds after a branch that is taken.
+    """`if rvm.when(p, q):` gives the conditions before and after a branch that is taken.
 
-    With one argument it is the condition of statements in an opcode's body: `with when(c):`.
+    With one argument it guards statements in an opcode's body: `with when(c):`.
     """
     if after:
         outside("when")
@@ -133,7 +133,7 @@ gradient_of = Word("gradient_of")
 adjoint_of = Word("adjoint_of")
 tangent_of = Word("tangent_of")
 DERIVED = {gradient_of: ("'",), adjoint_of: ("~'",), tangent_of: (".",)}
-"""What makes another function of one, by the marks that say so in the assembly language."""
+"""The words that derive one function from another, with their marks in the assembly language."""
 _STATEMENTS = {
     w.name: w for w in (ancilla, compute, loop, iterate, push, pop, top, empty, map_, *DERIVED)
 }
@@ -147,7 +147,7 @@ def words() -> Iterator[str]:
 
 
 def word(name: str) -> Any:
-    """What `rvm.NAME` is, if it is a word of reversible functions; None if it is none."""
+    """The object `rvm.NAME` if it is a word of reversible functions, else None."""
     if name in SCALARS:
         return TypeWord(name)
     if name in _STATEMENTS:
@@ -159,9 +159,9 @@ def word(name: str) -> Any:
 
 @dataclass_transform()
 def record(cls: type[T]) -> type[T]:
-    """A class whose instances are records of a reversible function: its fields have annotations.
+    """Make a class a record of reversible functions; its annotated fields are the record's.
 
-    It is made a dataclass, if it is none.  Its arrays are changed in place, as all arrays are.
+    It becomes a dataclass if it is not one.  Arrays in it are changed in place, as all arrays are.
     """
     made = cls if is_dataclass(cls) else dataclass(cls)
     made.__rvm_record__ = True  # type: ignore[attr-defined]
