@@ -1,7 +1,7 @@
 """THE TABLE: every opcode and every function, each written once.
 
-`OPCODES` and `FUNCTIONS` are filled on import; `rvm.opcode` and `rvm.function`
-add a user's own rows.
+`OPCODES` and `FUNCTIONS` are filled on import; `rvm.opcode` and `rvm.function` add user-defined
+rows.
 """
 
 from rvm.isa import functions as _functions  # fills FUNCTIONS
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 SHIPPED = frozenset([*FUNCTIONS, *OPCODES, *SCALARS])
-"""The names that the tables have before users enter any."""
+"""The names in the tables before users add any."""
 SHIPPED_ROWS = len(FUNCTIONS) + len(OPCODES) + len(SCALARS)
 
 del _data, _functions, _machine_ops

@@ -74,7 +74,7 @@ def exch(x: Mut, m: Mut) -> None:
 
 
 def _sheared(to: str, x: Any, y: Any, factor: Any) -> Apply:
-    """x and a multiple of y; what undoes it names the other sign."""
+    """x plus a multiple of y; the inverse uses the opposite sign."""
     return _f(f"checked_{to}", x, _f("shear", y, factor))
 
 

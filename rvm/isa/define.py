@@ -1,17 +1,16 @@
-"""The tracer: an opcode is one small decorated Python function, read once.
+"""The tracer: an opcode is one small decorated Python function, run once.
 
-The function runs a single time, on formal operands that record what is done to
-them.  What comes out are statement templates; the inverse is found or proved,
-not trusted:
+The function runs a single time, on formal operands that record the operations on them.  The result
+is statement templates; the inverse is found or proved, not trusted:
 
     @opcode(inverse="sub")
     def add(y: Mut, v: Use) -> None:
         "y += v"
         y += v
 
-A body updates `Mut` operands in place (`+= -= ^= *= /=`), exchanges them
-(`exchange(a, b)`), guards statements (`with when(c):`), or returns the new
-values of all its `Mut` operands, in order, as formulas in their old values.
+A body updates `Mut` operands in place (`+= -= ^= *= /=`), exchanges them (`exchange(a, b)`), guards
+statements (`with when(c):`), or returns the new values of all its `Mut` operands, in order, as
+formulas in their old values.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ def exchange(a: Mut, b: Mut) -> None:
 
 @contextmanager
 def when(cond: Expr) -> Iterator[None]:
-    """Statements inside happen only where `cond` holds."""
+    """Guard the statements inside: they are executed only where `cond` holds."""
     _bodies.append([])
     try:
         yield
@@ -110,14 +109,13 @@ def opcode(
     exact_inverse: str = "",
     exact_types: str = "exact",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enter a function as an opcode.
+    """Register a function as an opcode.
 
-    `inverse` names the opcode that undoes it; without it the opcode must undo itself, which is
-    proved here for all but the table's own.  `types` is the class of `rvm.isa.rules.CLASSES` that
-    its operands are of.
-    `exact` is another body, of the same operands, for those of its types that are of the class
-    `exact_types`, and `exact_inverse` the opcode that undoes it there, where that is another one.
-    DefinitionError (D001 … D006) refuses a body that can't be right.
+    `inverse` names the inverse opcode; without it the opcode must be its own inverse, which is
+    proved here for all except the table's own.  `types` is the class in `rvm.isa.rules.CLASSES` of
+    the operands' types. `exact` is an alternative body, on the same operands, for types in the
+    class `exact_types`, and `exact_inverse` the inverse opcode on these, if different.
+    DefinitionError (D001 … D006) for an invalid body.
     """
 
     def enter(body: Callable[..., Any]) -> Callable[..., Any]:
@@ -169,7 +167,7 @@ def _row(
 def _recorded(
     body: Callable[..., Any], name: str, operands: tuple[Operand, ...]
 ) -> tuple[Stmt, ...]:
-    """The statements that a body makes."""
+    """The statements recorded from a body."""
     formals: list[Expr] = [Mut(k) if o.mode == "mut" else Use(k) for k, o in enumerate(operands)]
     _bodies.append([])
     try:
@@ -224,7 +222,7 @@ def _index(place: Place) -> int:
 
 
 def _check(name: str, stmt: Stmt, operands: tuple[Operand, ...]) -> None:
-    """Refuse a body that writes what it may not, or reads what it is updating."""
+    """Refuse a body that writes an operand it may not change, or reads one that it is updating."""
 
     def writable(place: Place) -> int:
         k = _index(place)

@@ -1,9 +1,9 @@
-"""What adjoints gain: the one door to the derivatives of the function table.
+"""The rules of adjoints: the only access to the derivatives of the function table.
 
-For a result with the adjoint g, `gains` gives what the adjoint of each argument gains.  It is
-derived from the rows' `partials` and `vjp`: conjugated for complex numbers (an adjoint is
-dL/dRe + i dL/dIm), the real part of it for a real argument, summed where an argument was
-broadcast, through f64 for fixed-point numbers, and in the field of logarithms for log64.
+For a result with the adjoint g, `gains` gives the term that is added to the adjoint of each
+argument.  It is derived from the rows' `partials` and `vjp`: conjugated for complex numbers (an
+adjoint is dL/dRe + i dL/dIm), its real part for a real argument, summed where an argument was
+broadcast, computed in f64 for fixed-point numbers, and in the field of logarithms for log64.
 """
 
 from __future__ import annotations
@@ -19,20 +19,23 @@ from rvm.types import SCALARS, Scalar, elem_of
 
 
 def adjoint_type(t: Scalar) -> Scalar | None:
-    """The type of the adjoint of a number of type `t`; None where it carries none.
+    """The type of the adjoint of a number of type `t`; None if it has none.
 
-    That of a `fixed` is an f64, and so is that of a log64: the derivative by its logarithm.
+    The adjoint of a `fixed` is an f64, and so is that of a log64: the derivative with respect to
+    its logarithm.
     """
     name = t.row.derivative
     return SCALARS[name] if name else None
 
 
 def gains(name: str, args: tuple[Expr, ...], g: Expr) -> Partials:
-    """What the adjoint of each typed argument of `name` gains, typed; None: it carries none.
+    """The term that each typed argument's adjoint receives, typed;
 
-    `g` is the typed adjoint of the result.  A gain is of the argument's adjoint type, and has its
-    dimensions, or those of `g` where that is broadcast to it.  DefinitionError D011 where
-    the function has no derivative although its arguments carry adjoints.
+    None for arguments without adjoint.
+
+    `g` is the typed adjoint of the result.  A term has the argument's adjoint type, and its
+    dimensions, or those of `g` where that is broadcast to it.  DefinitionError D011 if the function
+    has no derivative although its arguments have adjoints.
     """
     result = apply(name, *args)
     if result.type is None or adjoint_type(elem_of(result.type)) is None:
@@ -79,7 +82,7 @@ def _raw_gains(name: str, args: tuple[Expr, ...], g: Expr, result: Scalar) -> Pa
 
 
 def in_field(x: Expr) -> Expr:
-    """A fixed-point number as the f64 that derivatives by it are computed in."""
+    """A fixed-point number as the f64 in which its derivatives are computed."""
     return apply("f64", x) if _elem(x).is_fixed else x
 
 
@@ -95,14 +98,14 @@ def _products(g: Expr, partials: Partials, pole: Expr | None = None) -> Partials
 
 
 def pole_of(row: FunctionRow, args: tuple[Expr, ...]) -> Expr | None:
-    """The row's `pole` for arguments; None of complex ones."""
+    """The row's `pole` for these arguments; None for complex ones."""
     if row.pole is None or any(_elem(a).is_complex for a in args):
         return None
     return row.pole(*args)
 
 
 def product(seed: Expr, factor: Expr, pole: Expr | None) -> Expr:
-    """An adjoint or a tangent times a derivative; 0 times one that is only too large is 0."""
+    """An adjoint or tangent times a derivative; 0 times one that merely overflowed is 0."""
     if pole is None:
         return apply("*", seed, factor)
     return apply("scaled", seed, factor, typed(pole, _elem(seed)))
@@ -113,7 +116,7 @@ def _is_one(p: Expr) -> bool:
 
 
 def _fitted(gain: Expr, t: Scalar, arg: Expr, arguments: int) -> Expr:
-    """A gain in the type `t` and in the shape of its argument."""
+    """A term in the type `t` and the shape of its argument."""
     if _elem(gain).is_complex and not t.is_complex:
         gain = apply("real", gain)
     if _elem(gain) != t:

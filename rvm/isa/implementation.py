@@ -1,4 +1,4 @@
-"""From a function and its argument types to code: the one door that engines use."""
+"""The code for a function and its argument types: the only access that engines use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rvm.numbers.elementary import TEXTS, text
 from rvm.types import Scalar
 
 ELEMENTARY = {**{name: name for name in TEXTS}, "**": "pow"}
-"""Functions of real numbers by the names of their texts."""
+"""Names of the texts of functions of real numbers."""
 
 
 def deciding(elems: tuple[Scalar, ...]) -> Scalar:
@@ -36,7 +36,8 @@ def deciding(elems: tuple[Scalar, ...]) -> Scalar:
 def implementation(fn: str, elems: tuple[Scalar, ...]) -> Code:
     """The code of a function on arguments of the element types `elems`.
 
-    DefinitionError D010 where it has none, as a user's function may on types that it does not name.
+    DefinitionError D010 if there is none, for example for a user's function on types that it does
+    not name.
     """
     target = conversion_target(fn)
     if target is not None:
@@ -77,7 +78,7 @@ def is_alike(fn: str, elems: tuple[Scalar, ...]) -> bool:
 
 @cache
 def value(fn: str, elems: tuple[Scalar, ...]) -> Callable[..., Any]:
-    """The total function on raw scalars (of a function of arrays: on arrays)."""
+    """The total function on raw scalars (for a function of arrays: on arrays)."""
     code = implementation(fn, elems)
     found = code.value or compiled(code.python, len(elems), NAMES)
     return found.function if isinstance(found, Later) else found
@@ -93,9 +94,9 @@ def array_value(fn: str, elems: tuple[Scalar, ...]) -> Callable[..., Any]:
 
 
 def register_callable(name: str, f: Callable[..., Any]) -> str:
-    """Enter a user's Python function among the names of generated code; its name there.
+    """Register a user's Python function for use in generated code, and return its name there.
 
-    A row's template then calls it: `Code(register_callable("gamma", math.gamma) + "({0})")`.
+    A row's template can then call it: `Code(register_callable("gamma", math.gamma) + "({0})")`.
     """
     stem = "user_" + re.sub(r"\W", "_", name)
     unique, k = stem, 1

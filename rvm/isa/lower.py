@@ -1,4 +1,4 @@
-"""From instructions to statements, and from an instruction to the one that undoes it."""
+"""Lowering instructions to statements, and inverting instructions."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def lower(instr: Instr) -> tuple[Stmt, ...]:
 
 
 def _apart(row: OpRow) -> str:
-    """The class of types on which an opcode, or what undoes it, has another meaning, if any."""
+    """The class of types on which an opcode or its inverse has a different meaning, if any."""
     both = (row, OPCODES[row.inverse])
     return next((r.exact_types for r in both if r.exact), "")
 
 
 def _operand_type(row: OpRow, args: Sequence[Expr]) -> Scalar:
-    """The type of what an instruction changes."""
+    """The type of the operand that an instruction changes."""
     first = next(a for a, o in zip(args, row.operands, strict=True) if o.mode == "mut")
     assert first.type is not None
     return elem_of(first.type)
@@ -48,10 +48,10 @@ def plain(instr: Instr) -> Instr:
 
 
 def plain_powers(node: Expr) -> Expr:
-    """A typed expression in which powers that arithmetic rounds correctly are arithmetic.
+    """A typed expression with powers replaced by arithmetic where that is correctly rounded.
 
     By definition `x ** 2` of reals and integers is `x * x`, and `x ** -1` of reals is `1 / x`.  A
-    power whose exponent happens to be 2 or -1 is a power.
+    power whose exponent only happens to have the value 2 or -1 remains a power.
     """
     if any(map(is_plain, walk(node))):
         return _plain(node)
@@ -91,7 +91,7 @@ def invert_instr(instr: Instr) -> Instr:
 def linked_body(name: str, exact: bool = False) -> tuple[Stmt, ...]:
     """An opcode's statement templates, each Map with the values that undo it.
 
-    `exact`: those for the class of types on which they differ.
+    `exact`: those for the class of types with a different meaning.
     """
     row = OPCODES[name]
     partner = OPCODES[row.exact_inverse if exact and row.exact_inverse else row.inverse]
@@ -142,7 +142,7 @@ def _instantiate(stmt: Stmt, args: tuple[Expr, ...]) -> Stmt:
 def check_operands(
     op: str, args: Sequence[Expr], registers: Sequence[Register]
 ) -> tuple[Expr, ...]:
-    """The operands of an instruction, typed; TypeFault says which one is wrong and why."""
+    """The operands of an instruction, typed; TypeFault names the wrong operand and the reason."""
     row = OPCODES.get(op)
     if row is None:
         raise TypeFault(f"there is no opcode `{op}`", code="A003")
@@ -342,5 +342,5 @@ def _machine(row: OpRow, args: Sequence[Expr], registers: Sequence[Register]) ->
 
 
 def zero_literal(t: Scalar) -> object:
-    """The value that an ancilla of type `t` starts with where none is named: 0 (log64: 1)."""
+    """The initial value of an ancilla of type `t` without an initialiser: 0 (log64: 1)."""
     return system(t).start

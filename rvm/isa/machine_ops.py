@@ -1,4 +1,4 @@
-"""Opcodes for memory, control and effects: those that are more than data statements."""
+"""Opcodes for memory, control and effects, which are not just data statements."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from rvm.program import Instr
 from rvm.stmt import Alloc, Branch, Call, Drop, Effect, Free, Fresh, Land, Pop, Push, Stmt
 
 MAKES = ("alloc", "fresh")
-"""Opcodes that begin a register's life; in the other direction they end it."""
+"""Opcodes that begin a register's life, or end it in the other direction."""
 ENDS = ("free", "drop")
-"""Opcodes that end a register's life; in the other direction they begin it."""
+"""Opcodes that end a register's life, or begin it in the other direction."""
 VARIADIC = ("call", "uncall", "print", "assert", "callback")
 SHOWS = ("print", "callback")
-"""Effects that take a whole stack, too."""
+"""Effects that also accept a whole stack."""
 """Opcodes whose operands are as many as the callee or the text takes."""
 
 

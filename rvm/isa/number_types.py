@@ -1,4 +1,4 @@
-"""A user's own number types: a row of storage and kind, and a number system where it needs one."""
+"""User-defined number types: a row of storage and kind, and a number system where needed."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from rvm.numbers import SYSTEMS, NumberSystem, system
 from rvm.types import SCALARS, TYPES, Scalar, TypeRow
 
 UPDATES = {"add": ("+", "-"), "mul": ("*", "/"), "xor": ("^", "^")}
-"""The updates that a number system may have: what they apply, and what takes it back."""
+"""The updates that a number system may have: operation and inverse."""
 SAMPLES = 60
 
 
 def number_type(row: TypeRow, make: Callable[[Scalar], NumberSystem] | None = None) -> Scalar:
-    """Enter a number type; from then on every text, file and engine knows it.
+    """Register a number type; from then on all texts, files and engines know it.
 
-    Without `make` its kind is one of those that there are, `integer("u16")` say.  DefinitionError
-    D014 where the name is taken, the row is wrong, or an update that its number system has cannot
-    be undone: then nothing is entered.
+    Without `make` its kind must be an existing one, such as that of `integer("u16")`.
+    DefinitionError D014 if the name is taken, the row is wrong, or an update of its number system
+    cannot be undone; then nothing is registered.
     """
     if row.name in FUNCTIONS or row.name in (*TYPES, "stack") or not row.name.isidentifier():
         raise DefinitionError("D014", f"`{row.name}` cannot be the name of a type", hint=NAMES)
@@ -54,7 +54,7 @@ NAMES = "a name that no type and no function has"
 
 
 def forget(name: str) -> None:
-    """Take a user's own type out of the tables again."""
+    """Remove a user's type from the tables."""
     for table in (TYPES, SYSTEMS, SCALARS):
         table.pop(name, None)
     for cached in (system, offers, implementation, value, array_value):
@@ -62,7 +62,7 @@ def forget(name: str) -> None:
 
 
 def _prove_update(t: Scalar, update: str) -> None:
-    """DefinitionError D014 if what an update did is not taken back."""
+    """Raise DefinitionError D014 if an update is not undone by its inverse."""
     there, back = UPDATES[update]
     numbers, rng = system(t), random.Random(t.name)
     for f in (there, back):

@@ -1,10 +1,10 @@
-"""Whether an opcode undoes another: by form, by algebra, or tried on numbers of every size.
+"""Proofs that one opcode undoes another: by form, by algebra, or by trials on numbers of all sizes.
 
-Bodies of updates, exchanges and conditions undo each other by their form.  New values that are
-formulas are composed there and back.  On exact types the result must be *proved* to be the old
-value, for what a trial misses is lost without a word: as polynomials modulo 2^n, or, for what is
-affine over single bits, on a basis.  On floats, where coming back is a matter of rounding,
-formulas are tried over the whole range.
+Bodies of updates, exchanges and conditions are inverse by their form.  New values given as formulas
+are composed with those of the inverse.  On exact types the result must be *proved* to be the old
+value, since trials could miss a silent loss: as polynomials modulo 2^n, or, for functions affine
+over single bits, on a basis.  On floats, where restoring is subject to rounding, formulas are tried
+over the whole range.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ TAKEN_BACK = {
     for pair in (("rotl", "rotr"), ("odd_product", "odd_quotient"))
     for fn, other in (pair, pair[::-1])
 }
-"""Functions of integers that undo each other, by one second argument."""
+"""Pairs of inverse functions of integers, for equal second arguments."""
 TYPES = 'name the types that both are for: @opcode(types="inexact", …)'
 HINT = "name the opcode that does: @opcode(inverse=…)"
 
 
 def prove_inverse(row: OpRow, partner: OpRow, *types: Scalar) -> None:
-    """DefinitionError D006 unless `partner` undoes `row` and `row` undoes `partner`.
+    """Raise DefinitionError D006 unless `partner` undoes `row` and `row` undoes `partner`.
 
-    `types` are those that the operands may have, by default all of the opcode's class.
+    `types` are the operand types to consider, by default all of the opcode's class.
     """
     if [(o.mode, o.kind) for o in row.operands] != [(o.mode, o.kind) for o in partner.operands]:
         raise DefinitionError("D006", f"`{partner.name}` takes other operands than `{row.name}`")
@@ -115,7 +115,7 @@ def _places(row: OpRow, t: Scalar) -> tuple[Place, ...]:
 def _proved(
     row: OpRow, partner: OpRow, t: Scalar, there: Sequence[Expr], again: Sequence[Expr]
 ) -> bool:
-    """Whether the two, one after the other, are the identity on an exact type."""
+    """Whether one followed by the other is proved to be the identity on an exact type."""
     state = _composed(partner.body_on(t), there)
     wanted = [(k, e) for k, e in enumerate(state) if row.operands[k].mode == "mut"]
     if _same_polynomials(wanted, t):
@@ -125,7 +125,7 @@ def _proved(
 
 
 def _composed(body: Sequence[Stmt], start: Sequence[Expr]) -> list[Expr]:
-    """What the operands hold after some statements, as typed formulas; or TypeFault."""
+    """The operands' values after some statements, as typed formulas; or TypeFault."""
     state = list(start)
 
     def formula(node: Expr, t: ValueType | None) -> Expr:
@@ -158,7 +158,7 @@ Polynomial = frozenset[tuple[tuple[Any, ...], int]]
 
 
 class _Algebra:
-    """Normal forms of expressions over one exact type, where conditions have known outcomes."""
+    """Normal forms of expressions over one exact type, for given outcomes of conditions."""
 
     def __init__(self, t: Scalar) -> None:
         self.bits = t.bits
@@ -235,7 +235,7 @@ class _Algebra:
         return self.atom(fn, *args)
 
     def taken_back(self, fn: str, a: Polynomial, k: Polynomial) -> Polynomial:
-        """A function of `a` and `k`: what `a` was before the other of its pair, by the same `k`."""
+        """The inverse in `a` of a function of a pair, for the same `k`."""
         other = TAKEN_BACK[fn]
         for monomial, c in a:
             if len(a) == 1 and c == 1 and len(monomial) == 1:
@@ -246,7 +246,7 @@ class _Algebra:
 
 
 def _same_polynomials(wanted: list[tuple[int, Expr]], t: Scalar) -> bool:
-    """Whether each expression is the operand of its number, whatever its conditions come to."""
+    """Whether each expression equals the operand of its number for all outcomes of conditions."""
     todo: list[dict[Any, bool]] = [{}]
     cases = 0
     while todo:
@@ -265,7 +265,7 @@ def _same_polynomials(wanted: list[tuple[int, Expr]], t: Scalar) -> bool:
 
 
 def _bitwise(node: Expr) -> bool:
-    """Whether each bit of a value is a sum modulo 2 of bits of the operands, and a constant."""
+    """Whether each bit of a value is a constant plus a sum modulo 2 of operand bits."""
     match node:
         case Place() | Const():
             return True
@@ -280,7 +280,7 @@ def _bitwise(node: Expr) -> bool:
 def _identity_on_a_basis(
     types: Sequence[Scalar], there: Sequence[Expr], again: Sequence[Expr]
 ) -> bool:
-    """Whether operands that are zero but for one bit, or none, come back: then all do."""
+    """Whether operands with at most one bit set are restored; then all operands are."""
     if any(not (o.is_integer or o.is_bool) for o in types):
         return False
     zeros: list[Any] = [system(o).zero for o in types]
@@ -298,7 +298,7 @@ def _identity_on_a_basis(
 def _try(
     row: OpRow, partner: OpRow, t: Scalar, there: Sequence[Expr], again: Sequence[Expr]
 ) -> None:
-    """DefinitionError D006 with a counterexample, or, on an exact type, for want of a proof."""
+    """Raise DefinitionError D006: for a counterexample, or on an exact type for lack of a proof."""
     rng = random.Random(row.name)
     types = _operand_types(row, t)
     conclusive = 0
@@ -340,12 +340,12 @@ def _is_finite(value: Any) -> bool:
 
 
 def tolerance(t: Scalar) -> float:
-    """How far rounding may take a number, in parts of the largest in play."""
+    """The allowed rounding of a number, relative to the largest number involved."""
     return max(1e-9, 32 * system(t).unit) if t.is_float else 1e-9
 
 
 def draw(rng: random.Random, t: Scalar, n: int) -> Any:
-    """A number of a type: ordinary ones first, then of all sizes, and edges."""
+    """A number of a type: ordinary ones first, then numbers of all sizes, and edge cases."""
     if t.is_bool:
         return rng.random() < 0.5
     if t.is_exact:
@@ -365,7 +365,7 @@ def draw(rng: random.Random, t: Scalar, n: int) -> Any:
 def _there_and_back(
     there: Sequence[Expr], again: Sequence[Expr], start: list[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """What the operands hold after the one opcode, and then after the other."""
+    """The operands' values after the first opcode, and after the second."""
     middle = [_value(e, start) for e in there]
     return middle, [_value(e, middle) for e in again]
 

@@ -1,7 +1,7 @@
-"""The rows of the ISA table and the table itself: what one opcode or function is.
+"""The rows of the ISA table, and the table itself: the definition of opcodes and functions.
 
-A row is data.  Everything else (inverse, adjoint, code for each engine, the
-reference page, the tests) is derived from it.
+A row is data.  Everything else (inverse, adjoint, code for each engine, the reference page, the
+tests) is derived from it.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ COSTS = ("MOVES", "ADDS", "MULTS", "NLOPS")
 
 
 Row = Code | Callable[[Scalar], Code]
-"""Code, or what makes it for a type."""
+"""Code, or a function that makes it for a type."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionRow:
     """A pure function: its typing rule, derivatives and cost.
 
-    `partials(*args)` gives the derivative by each argument as expressions (None: carries none);
-    of an elementwise function of real or complex arguments these are all there is to know.
-    `vjp(g, *args)` gives for array functions, and for functions of complex arguments that are not
-    holomorphic, what each argument's adjoint gains when the result's adjoint is `g`.
-    `domain` holds for each argument the interval in which tests draw; `mp` the name of the function
-    in mpmath (or a callable) that tests compare with.
+    `partials(*args)` gives the derivative with respect to each argument as expressions (None: no
+    derivative); for an elementwise function of real or complex arguments these suffice. `vjp(g,
+    *args)` gives, for array functions and non-holomorphic functions of complex arguments, the term
+    for each argument's adjoint when the result's adjoint is `g`. `domain` holds for each argument
+    the interval from which tests draw; `mp` the name of the function in mpmath (or a callable) with
+    which tests compare.
     """
 
     name: str
@@ -50,69 +50,72 @@ class FunctionRow:
     partials: Callable[..., tuple[Expr | None, ...]] | None = None
     vjp: Callable[..., tuple[Expr | None, ...]] | None = None
     code: Mapping[str, Row] = field(default_factory=dict)
-    """Code by the name of a type, or the kind of its numbers, or "*" for all: of functions that
-    are not a number system's own.  What is for all moves numbers, and computes nothing."""
+    """Code by the name of a type, or the kind of its numbers, or "*" for all, for functions outside
+    number systems. Code for all types only moves numbers, and computes nothing."""
     body: Callable[..., Node] | None = None
-    """What it computes on f64 numbers, over leaf operations; other real types go through f64."""
+    """Its computation on f64 numbers, over leaf operations; other real types go through f64."""
     domain: tuple[tuple[float, float], ...] = ()
     mp: str | Callable[..., Any] = ""
     formula: Expr | None = None
-    """What the function stands for, over formals; typing puts it in the function's place."""
+    """The definition of the function as a formula over formals; typing substitutes it."""
     module: str = ""
-    """The module that defines it, of a user's own: other processes import it."""
+    """The module that defines a user's function, which other processes import."""
     moves: bool = False
-    """It moves numbers, or parts of them, and rounds nothing."""
+    """Whether it only moves numbers, or parts of them, without rounding."""
     exact: bool = False
-    """It rounds nothing, but that of a complex number a real one is made."""
+    """Whether it never rounds, except when it makes a real number of a complex one."""
     lazy: bool = False
-    """Of scalars an argument after the first is evaluated only where the first asks for it.
+    """Whether, on scalars, later arguments are evaluated only where the first selects them.
 
-    Where its value carries derivatives it is that argument's value."""
+    Where its value has derivatives, it is the value of that argument.
+    """
     divides: bool = False
-    """Its second argument is a divisor."""
+    """Whether its second argument is a divisor."""
     linear: bool = False
-    """It is linear in its first argument; others are indices and shapes."""
+    """Whether it is linear in its first argument; other arguments are indices and shapes."""
     contracts: bool = False
-    """It sums products of elements of its two arguments."""
+    """Whether it sums products of elements of its two arguments."""
     steps: bool = False
-    """Of real numbers it is constant in between its steps: its derivative is 0."""
+    """Whether it is piecewise constant on real numbers: its derivative is 0."""
     partial: str = ""
-    """The class of types of which some arguments have no value: there it is a fault of the run."""
+    """The class of types on which it has no value for some arguments: a run-time error."""
     repeats: str = ""
-    """The function of two that it combines all elements of an array with."""
+    """The binary function with which it combines all elements of an array."""
     pole: Callable[..., Expr | None] | None = None
-    """Where its derivatives may be too large for a float: a number that is 0 where they are
-    infinite in truth; None of arguments where they are not too large."""
+    """A number that is nonzero where its derivatives are finite but may overflow, and 0 where they
+    are truly infinite; None for arguments where they do not overflow."""
     cancels: bool = False
-    """Of a negative argument its result may be a small difference of large terms.
+    """Whether, for a negative argument, its result may be a small difference of large terms.
 
-    It is then as wrong as if the argument were rounded."""
+    Its error is then that of a rounded argument.
+    """
     underflows: bool = False
-    """Of arguments none of which is 0 its result may be, where it is too small to be a number."""
+    """Whether its result may underflow to 0 for nonzero arguments."""
     indexed: bool = False
-    """Its second argument holds indices, and it moves or adds one number for each of them."""
+    """Whether its second argument holds indices, with one number moved or added for each."""
     exactly: Callable[..., Any] | None = None
-    """What it computes on Python's numbers, whose integers are of any size: in constants."""
+    """Its computation on Python's numbers, with integers of any size, for constants."""
     binds: int = 0
-    """How tightly its sign binds between two operands, as in Python: more before less."""
+    """The precedence of its operator, as in Python: higher binds tighter."""
     in_place: tuple[str, ...] = ()
-    """The functions that, each in turn applied in place, make f(c, x) of x; c goes to the last."""
+    """The functions that, applied in place one after another, compute f(c, x) from x; the last
+    takes c."""
     operands: str = ""
     """The names of its arguments where `x`, `y` would be misleading."""
 
     @property
     def is_elementwise(self) -> bool:
-        """Whether it takes arrays of any shapes that broadcast, element by element."""
+        """Whether it applies element by element to arrays of any shapes that broadcast."""
         apart = self.rule in OF_ARRAYS or self.rule in OF_SCALARS
         return not (apart or self.lazy or self.name in LENGTHS)
 
     @property
     def takes_shape(self) -> bool:
-        """Whether of its last argument only the shape counts."""
+        """Whether only the shape of its last argument matters."""
         return self.rule in OF_A_SHAPE
 
     def is_partial(self, t: Scalar) -> bool:
-        """Whether some arguments of a type have no value."""
+        """Whether it has no value for some arguments of a type."""
         return bool(self.partial) and CLASSES[self.partial](t)
 
 
@@ -120,8 +123,8 @@ class FunctionRow:
 class Operand:
     """A formal operand of an opcode.
 
-    `mode`: "mut" is changed, "use" is read, "reg" is a whole register that comes or goes,
-    "stack" a stack.  `kind`: "T" has the opcode's type, else the name of a class in
+    `mode`: "mut" is changed, "use" is read, "reg" is a whole register that is created or removed,
+    "stack" a stack.  `kind`: "T" for the opcode's type, otherwise the name of a class in
     `rvm.isa.rules.CLASSES` ("bool", "int", …) or "angle" (the real type that belongs to T).
     """
 
@@ -132,7 +135,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class OpRow:
-    """An opcode: operands, meaning as statements over formals, and the opcode that undoes it."""
+    """An opcode: operands, meaning as statements over formals, and inverse opcode."""
 
     name: str
     operands: tuple[Operand, ...]
@@ -142,15 +145,16 @@ class OpRow:
     inverse: str
     doc: str
     cost: str = "ADDS"
-    """The class that executing it counts in, besides what its expressions count."""
+    """The class in which its execution is counted, in addition to its expressions."""
     build: Callable[[Instr], Stmt] | None = None
-    """Makes the statement of an opcode that is not a sequence of data statements."""
+    """A function that makes the statement of an opcode that is not a sequence of data
+    statements."""
     module: str = ""
-    """The module that defines it, of a user's own: other processes import it."""
+    """The module that defines a user's opcode, which other processes import."""
     exact: tuple[Stmt, ...] = ()
-    """Its meaning on the types of the class `exact_types`, where that is another one there."""
+    """Its meaning on the types of the class `exact_types`, if different."""
     exact_inverse: str = ""
-    """The opcode that undoes it on these, where that is another one."""
+    """The inverse opcode on these types, if different."""
     exact_types: str = "exact"
 
     def body_on(self, t: Scalar) -> tuple[Stmt, ...]:
@@ -158,7 +162,7 @@ class OpRow:
         return self.exact if self.exact and CLASSES[self.exact_types](t) else self.body
 
     def inverse_on(self, t: Scalar) -> str:
-        """The opcode that undoes it on operands of a type."""
+        """The inverse opcode on operands of a type."""
         apart = self.exact_inverse and CLASSES[self.exact_types](t)
         return self.exact_inverse if apart else self.inverse
 
@@ -171,8 +175,8 @@ class OpRow:
 class FunctionTable(dict[str, FunctionRow]):
     """The function table by name.
 
-    Rows of a family without end, as the conversions `fixed(n)` are, are made by `on_demand` when
-    they are looked up; they are not among the table's items.
+    Rows of infinite families, such as the conversions `fixed(n)`, are made by `on_demand` when
+    looked up; iteration does not include them.
     """
 
     on_demand: Callable[[str], FunctionRow | None] = staticmethod(lambda name: None)
@@ -202,7 +206,7 @@ OPCODES: dict[str, OpRow] = {}
 
 
 def add_function(row: FunctionRow) -> FunctionRow:
-    """Enter a row in the function table; ValueError if the name is taken."""
+    """Add a row to the function table; ValueError if the name is taken."""
     if row.name in FUNCTIONS:
         raise ValueError(f"the function table has a `{row.name}` already")
     FUNCTIONS[row.name] = row
@@ -215,7 +219,7 @@ def reduction_by(fn: str) -> str:
 
 
 def add_opcode(row: OpRow) -> OpRow:
-    """Enter a row among the opcodes; ValueError if the mnemonic is taken."""
+    """Add a row to the opcodes; ValueError if the mnemonic is taken."""
     if row.name in OPCODES:
         raise ValueError(f"there is an opcode `{row.name}` already")
     OPCODES[row.name] = row
@@ -223,13 +227,13 @@ def add_opcode(row: OpRow) -> OpRow:
 
 
 def defining_module(body: Callable[..., Any]) -> str:
-    """The module of a user's own that a row's body stands in; "" if it is in none."""
+    """The user's module that contains a row's body; "" if it is in none."""
     module: str = getattr(body, "__module__", None) or ""
     return "" if is_of_the_table(body) else module
 
 
 def is_of_the_table(body: Callable[..., Any]) -> bool:
-    """Whether a row's body stands in the table itself, and not in a module of a user's own."""
+    """Whether a row's body belongs to the table itself, and not to a user's module."""
     return str(getattr(body, "__module__", None)).startswith("rvm.isa.")
 
 

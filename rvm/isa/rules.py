@@ -1,8 +1,8 @@
 """Typing rules: from the types of a function's arguments to that of its result.
 
-A rule takes what is known of the arguments (a literal has no type of its own
-and adapts to its neighbours, or to what is wanted) and says which element type
-each argument must have and what comes out.
+A rule takes the known facts about the arguments (a literal has no type of its own and adapts to its
+neighbours, or to the wanted type). It returns the element type that each argument must have, and
+the type of the result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rvm.types import BOOL, C128, F64, I64, TYPES, Scalar, ValueType, fixed, wit
 
 
 class Arg(NamedTuple):
-    """What is known of an argument: element type (None: a literal), rank, the literal's value."""
+    """Known facts about an argument: element type (None: a literal), rank, a literal's value."""
 
     elem: Scalar | None
     rank: int = 0
@@ -25,14 +25,14 @@ class Arg(NamedTuple):
 
 
 class Typing(NamedTuple):
-    """The element types that the arguments take, and the result's type."""
+    """The element types of the arguments, and the type of the result."""
 
     elems: tuple[Scalar, ...]
     result: ValueType
 
 
 class TypeFault(Exception):
-    """Something that has no type; `node` is the expression at fault, `operand` its number."""
+    """An expression without a type; `node` is the expression at fault, `operand` its number."""
 
     def __init__(
         self,
@@ -54,11 +54,11 @@ class TypeFault(Exception):
 Rule = Callable[[Sequence[Arg], Scalar | None], Typing]
 
 FIXED_RESULT: set[Rule] = set()
-"""The rules whose result has one type, whatever is wanted: comparisons, conversions."""
+"""The rules whose result has a fixed type, independent of context: comparisons, conversions."""
 OF_ARRAYS: set[Rule] = set()
 """The rules of functions that are not computed element by element."""
 OF_A_SHAPE: set[Rule] = set()
-"""The rules of functions that take only the shape of their last argument."""
+"""The rules of functions that use only the shape of their last argument."""
 OF_SCALARS: set[Rule] = set()
 """The rules of functions that take no arrays."""
 
@@ -101,11 +101,11 @@ CLASSES: dict[str, Callable[[Scalar], bool]] = {
     "signed": _offering("shear"),
     "rotated": lambda t: CLASSES["inexact"](t) or CLASSES["signed"](t),
 }
-"""Named classes of element types, as rules and opcodes use them: what must be there to belong."""
+"""Named classes of element types, for rules and opcodes, each with its membership conditions."""
 
 
 def default_type(value: Any) -> Scalar:
-    """The type of a literal that nothing else decides."""
+    """The type of a literal if the context does not determine it."""
     if isinstance(value, bool):
         return BOOL
     if isinstance(value, int):
@@ -114,13 +114,13 @@ def default_type(value: Any) -> Scalar:
 
 
 def widest_default(args: Sequence[Arg]) -> Scalar:
-    """The type of several literals that nothing else decides."""
+    """The common type of several literals if the context does not determine it."""
     order = (BOOL, I64, F64, C128)
     return max((default_type(a.value) for a in args), key=order.index)
 
 
 def unify(args: Sequence[Arg], want: Scalar | None) -> Scalar:
-    """The one element type of all `args`; TypeFault if they differ."""
+    """The common element type of all `args`; TypeFault if they differ."""
     known = [a.elem for a in args if a.elem is not None]
     if not known:
         return want or widest_default(args)
@@ -134,7 +134,7 @@ def unify(args: Sequence[Arg], want: Scalar | None) -> Scalar:
 
 
 def demand(t: Scalar, cls: str) -> Scalar:
-    """`t` if it is of the class; TypeFault if not."""
+    """`t` if it belongs to the class; TypeFault otherwise."""
     if not CLASSES[cls](t):
         hint = "convert it: `f64(…)`" if t.is_integer and CLASSES[cls](F64) else ""
         raise TypeFault(f"does not take a value of type {t}", hint=hint)
@@ -142,7 +142,7 @@ def demand(t: Scalar, cls: str) -> Scalar:
 
 
 def elementwise(cls: str, result: Scalar | None = None) -> Rule:
-    """All arguments of one type of `cls`, broadcast; the result has it too unless one is named."""
+    """All arguments have one type in `cls`, broadcast; so has the result unless one is named."""
 
     def rule(args: Sequence[Arg], want: Scalar | None) -> Typing:
         t = demand(_suited(args, want if result is None else None, cls), cls)
@@ -155,7 +155,7 @@ def elementwise(cls: str, result: Scalar | None = None) -> Rule:
 
 
 def arithmetic(cls: str) -> Rule:
-    """As `elementwise`, but f64 and c128 mix, and give c128."""
+    """Like `elementwise`, but f64 and c128 mix, and give c128."""
 
     def rule(args: Sequence[Arg], want: Scalar | None) -> Typing:
         if {a.elem for a in args} == {F64, C128}:
@@ -167,7 +167,7 @@ def arithmetic(cls: str) -> Rule:
 
 
 def _suited(args: Sequence[Arg], want: Scalar | None, cls: str) -> Scalar:
-    """The one type of all arguments; literals alone become floats where `cls` needs it: sqrt(2)."""
+    """The common type of all arguments; literals alone become floats if `cls` needs it: sqrt(2)."""
     t = unify(args, want)
     if CLASSES[cls](t) or any(a.elem is not None for a in args):
         return t
@@ -188,8 +188,8 @@ def modulus(cls: str) -> Rule:
 def power(args: Sequence[Arg], want: Scalar | None) -> Typing:
     """`x ** y`: one type for both.
 
-    A float, fixed or complex base takes an i64 exponent too (and an integer literal is one), a
-    complex base an f64 one; a log64 base takes an f64 exponent.
+    A float, fixed or complex base also takes an i64 exponent (including integer literals), a
+    complex base also an f64 exponent; a log64 base takes an f64 exponent.
     """
     base, exponent = args
     t = base.elem
@@ -206,7 +206,7 @@ def power(args: Sequence[Arg], want: Scalar | None) -> Typing:
 
 
 def logarithm(args: Sequence[Arg], want: Scalar | None) -> Typing:
-    """`log x`: of the type of x; that of a log64 is an f64."""
+    """`log x`: has the type of x; that of a log64 is an f64."""
     t = args[0].elem
     if t is not None and t.is_log:
         return Typing((t,), with_rank(F64, args[0].rank))
@@ -264,7 +264,7 @@ def choice(args: Sequence[Arg], want: Scalar | None) -> Typing:
 
 
 def lazy_choice(args: Sequence[Arg], want: Scalar | None) -> Typing:
-    """`choose(c, a, b)`: as `select`, by one condition, of values of one rank."""
+    """`choose(c, a, b)`: like `select`, with a single condition and values of one rank."""
     condition, a, b = args
     if condition.rank or a.rank != b.rank:
         raise ranks("takes a scalar condition, and two scalars or two arrays of one rank")
@@ -272,11 +272,11 @@ def lazy_choice(args: Sequence[Arg], want: Scalar | None) -> Typing:
 
 
 CHOICES: tuple[Rule, ...] = (choice, lazy_choice)
-"""The rules of functions whose first argument is a condition, and no value."""
+"""The rules of functions whose first argument is a condition, not a value."""
 
 
 def conversion(target: Scalar) -> Rule:
-    """Any number to `target`; a literal is one of `target` already, but for one with a fraction."""
+    """Any number to `target`; a literal has that type already, unless it has a fraction."""
 
     def rule(args: Sequence[Arg], want: Scalar | None) -> Typing:
         source = args[0].elem

@@ -14,7 +14,7 @@ Dims = tuple[Expr, ...]
 
 
 def is_length(node: Expr) -> bool:
-    """Whether `node` asks for a length: of a constant axis, which never changes in a run."""
+    """Whether `node` is a length of a constant axis, which never changes during a run."""
     return (
         isinstance(node, Apply)
         and node.fn in LENGTHS
@@ -29,17 +29,17 @@ def length(of: Place, axis: int) -> Expr:
 
 
 class Lengths:
-    """Lengths of places in a function, equal ones written alike where the registers tell.
+    """Lengths of places in a function, in a common notation where registers show them equal.
 
-    A parameter's are those of the parameters that give them their names; an ancilla's are what it
-    is allocated with, if that stays as long as the ancilla lives.
+    A parameter's lengths are those of the parameters that define their names; an ancilla's are the
+    expressions with which it is allocated, if these stay constant during its life.
     """
 
     def __init__(self, registers: Sequence[Register] = ()) -> None:
         self.registers = registers
 
     def of_place(self, node: Place) -> Dims:
-        """The lengths of a place; () of a scalar."""
+        """The lengths of a place; () for a scalar."""
         assert node.type is not None
         axes = self._axes(node)
         return tuple(self._length(node, axes, k) for k in range(rank_of(node.type)))
@@ -50,7 +50,7 @@ class Lengths:
         return self._axis(node.reg, axes[k])
 
     def _axes(self, node: Place) -> list[int | None] | None:
-        """The register's axis of each axis of a place, None of one that is cut."""
+        """The register's axis for each axis of a place, None for a sliced one."""
         if not 0 <= node.reg < len(self.registers):
             return None
         axes: list[int | None] = list(range(len(self.registers[node.reg].dims)))
@@ -79,7 +79,7 @@ class Lengths:
         return length(Place(reg, (), register.type), axis)  # type: ignore[arg-type]
 
     def _lasts(self, node: Expr) -> bool:
-        """Whether an expression is over lengths and constants alone."""
+        """Whether an expression contains only lengths and constants."""
         if isinstance(node, Apply):
             if is_length(node):
                 return node.args[0].type is not None
@@ -87,7 +87,7 @@ class Lengths:
         return isinstance(node, Const)
 
     def _known(self, node: Expr) -> Expr:
-        """A length by the names that it has elsewhere."""
+        """A length by its other known names."""
         if not isinstance(node, Apply):
             return node
         if is_length(node):
@@ -100,7 +100,7 @@ class Lengths:
 
 
 def dims_of(node: Expr, of_place: Callable[[Place], Dims]) -> Dims | None:
-    """The lengths of a value; () of a scalar, None where they are not known before a run."""
+    """The lengths of a value; () for a scalar, None if they are not known before a run."""
     assert node.type is not None
     if not rank_of(node.type):
         return ()

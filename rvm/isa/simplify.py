@@ -1,7 +1,7 @@
-"""Folding what is constant in a formula: derivative rules leave much that is.
+"""Constant folding in formulas, since derivative rules leave many constants.
 
-Only what gives the same bits: a function of constants becomes its value, a
-factor or an exponent of one and a `select` that is decided go away.
+Only changes that preserve the bits are made: a function of constants becomes its value, a factor or
+exponent of one and a decided `select` are removed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rvm.types import Scalar, elem_of, rank_of
 
 
 def simplify(node: Expr) -> Expr:
-    """The typed expression with what is constant folded."""
+    """The typed expression after constant folding."""
     done = rebuild(node, simplify)
     if not isinstance(done, Apply) or done.type is None:
         return done
@@ -46,7 +46,7 @@ def _is_one(node: Expr) -> bool:
 
 
 def _is_factor(node: Expr) -> bool:
-    """Whether it is a number by which nothing becomes or stops being 0."""
+    """Whether multiplying by it never makes a number 0 or a 0 nonzero."""
     return isinstance(node, Const) and node.value != 0 and isfinite(node.value)
 
 

@@ -1,8 +1,8 @@
-"""What tangents become: the derivatives of the function table taken forwards.
+"""The rules of tangents: the derivatives of the function table in forward mode.
 
-For arguments with tangents, `tangent_of` gives the tangent of the result: the sum of
-each partial derivative times its argument's tangent.  Array functions are linear
-in each argument or have a rule of their own.
+For arguments with tangents, `tangent_of` gives the tangent of the result: the sum of each partial
+derivative times its argument's tangent.  Array functions are linear in each argument or have a
+special rule.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def tangent_of(name: str, args: tuple[Expr, ...], dots: Tangents) -> Expr | None
 
 
 def choice_of(name: str, condition: Expr, arms: tuple[Expr, ...], dots: Tangents) -> Expr | None:
-    """The tangent of what is evaluated lazily, from those of its arms; None if it is zero."""
+    """The tangent of a lazy choice, from those of its alternatives; None if it is zero."""
     t = adjoint_type(_elem(arms[0]))
     if t is None or all(d is None for d in dots):
         return None
@@ -95,7 +95,7 @@ def _products(partials: Tangents, dots: Tangents, pole: Expr | None = None) -> l
 
 
 def _linear(name: str) -> Rule:
-    """The function is linear in its first argument; others are indices and shapes."""
+    """The rule of a function linear in its first argument; others are indices and shapes."""
 
     def rule(args: tuple[Expr, ...], dots: Tangents) -> list[Expr]:
         return [] if dots[0] is None else [fn(name, dots[0], *args[1:])]
@@ -116,7 +116,7 @@ def _bilinear(name: str) -> Rule:
 
 
 def _by_one(f: Callable[[Expr, Expr], Expr]) -> Rule:
-    """A rule of one argument: from it and its tangent."""
+    """A rule for one argument, from it and its tangent."""
 
     def rule(args: tuple[Expr, ...], dots: Tangents) -> list[Expr]:
         return [] if dots[0] is None else [f(args[0], dots[0])]
@@ -159,7 +159,7 @@ RULES: Mapping[str, Rule] = {
 
 
 def tangent(node: Expr, dot: Callable[[Expr], Expr | None]) -> Expr | None:
-    """The tangent of a typed expression, `dot` giving that of a place; None if it is zero."""
+    """The tangent of a typed expression, where `dot` gives that of a place; None if it is zero."""
     if not isinstance(node, Apply):
         return dot(node)
     dots = tuple(tangent(a, dot) for a in node.args)

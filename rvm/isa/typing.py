@@ -1,4 +1,4 @@
-"""Giving types to expressions: templates in, typed nodes out."""
+"""Typing of expressions: templates in, typed nodes out."""
 
 from __future__ import annotations
 
@@ -49,20 +49,21 @@ from rvm.types import (
 )
 
 MAX_NODES = 4096
-"""The largest expression that one instruction may hold, in nodes of its tree."""
+"""The largest number of nodes in an expression of one instruction."""
 MAX_DEPTH = 100
-"""How deep an expression may nest: walking it must not meet Python's recursion limit."""
+"""The largest nesting depth of an expression, which must not exceed Python's recursion limit."""
 
 Converted = Callable[[Expr, Scalar], None]
-"""The message for an operand that is converted, and for the type that it is converted to."""
+"""A callback with the message for a converted operand, and the type it is converted to."""
 _converted: ContextVar[Converted | None] = ContextVar("converted", default=None)
 
 
 @contextmanager
 def wholes_as_reals(told: Converted) -> Iterator[None]:
-    """Within, a whole number beside real ones is a real one, as Python has it.
+    """A context in which whole numbers combined with real ones become real, as in Python.
 
-    So is one that goes to a real place, or to a function that takes no whole numbers, such as `/`.
+    The same holds for whole numbers assigned to a real place, or passed to a function that takes no
+    whole numbers, such as `/`.
     """
     token = _converted.set(told)
     try:
@@ -72,7 +73,7 @@ def wholes_as_reals(told: Converted) -> Iterator[None]:
 
 
 def as_real(node: Expr, typed_node: Expr, want: Scalar | None) -> Expr:
-    """`typed_node`, made real if it is whole, a real is wanted, and that is what Python does."""
+    """`typed_node`, converted if it is whole, a real is wanted, and Python would convert it."""
     told = _converted.get()
     t = typed_node.type
     if told is None or want is None or not _is_whole(t) or not _is_real(want):

@@ -34,7 +34,10 @@ __all__ = ["apply", "function"]
 
 
 def apply(name: str, *args: Any) -> Expr:
-    """A function of the table on expressions, for bodies and partials: `apply("sin", x)`."""
+    """A function of the table applied to expressions, for bodies and partials:
+
+    `apply("sin", x)`.
+    """
     if name not in FUNCTIONS:
         raise DefinitionError("D003", f"there is no function `{name}`")
     return Apply(name, tuple(map(lift, args)))
@@ -47,12 +50,12 @@ def function(
     cost: str = "NLOPS",
     domain: tuple[tuple[float, float], ...] = (),
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enter a function in the function table, for the programs that name it.
+    """Register a function in the function table, for programs to use by name.
 
-    `partials(*args)` gives the derivatives as a tuple of formulas (None: carries none); a Python
-    callable without them has no gradient.  `domain` holds an interval for each argument, for
-    tests.  The callable must be pure: the machine calls it again to undo what it did.
-    DefinitionError D003, D007 if it cannot be entered.
+    `partials(*args)` returns the derivatives as a tuple of formulas (None for an argument without
+    one); a Python callable without them has no gradient.  `domain` holds an interval for each
+    argument, for tests.  The callable must be pure: the machine calls it again to undo an update.
+    DefinitionError D003, D007 if it cannot be registered.
     """
     if cost not in COSTS:
         raise DefinitionError("D007", f"there is no cost class {cost!r}", hint=", ".join(COSTS))
@@ -86,7 +89,7 @@ def function(
 
 
 def _formula(body: Callable[..., Any], arity: int) -> Expr | None:
-    """What the body computes, if it is a formula."""
+    """The body as a formula, if it is one."""
     try:
         found = body(*(Formal(k) for k in range(arity)))
     except (TypeError, AttributeError, ValueError):

@@ -1,8 +1,8 @@
-"""Arguments in, results out: between a caller's Python values and a function's registers.
+"""Arguments in, results out: conversion between a caller's Python values and registers.
 
-Arrays are the caller's own buffers, never copies; a stack is a list of its own, filled from a list
-or from an array of the storage dtype.  Scalars come back as Python numbers.  A record is any
-mapping, object with attributes, or structured array.
+Arrays are the caller's own buffers, never copies; a stack is a separate list, filled from a list or
+from an array of the storage dtype.  Scalars come back as Python numbers.  A record is any mapping,
+object with attributes, or structured array.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rvm.state import Options
 from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
 
 Own = dict[int, Any]
-"""Arrays that callers gave, by register, where the register holds a plain view of them."""
+"""The caller's arrays, by register, where the register holds a plain view of them."""
 
 
 def bind(
@@ -64,7 +64,7 @@ def bind(
 
 
 def unknown(function: Function, name: object) -> InputError:
-    """The error I002 for a name that is no parameter."""
+    """The error I002 for a name that is not a parameter."""
     names = [p.name for p in function.params]
     near = meant(name, [*names, *Options.__dataclass_fields__])
     what = "" if near in names else "the option "
@@ -76,7 +76,7 @@ def unknown(function: Function, name: object) -> InputError:
 
 
 def start_of(function: Function, param: Param) -> Any:
-    """What a parameter holds where a caller names no value; None if one has to be named."""
+    """The default value of a parameter; None if a caller must give one."""
     if isinstance(param.layout, Record):
         fields = {n: start_of(function, Param(n, inner)) for n, inner in param.layout.fields}
         return None if None in fields.values() else fields
@@ -141,7 +141,7 @@ def _value(
 
 
 def held_in(register: Register, name: str, value: Any) -> Any:
-    """`held` in a register; of a stack of arrays the numbers of all of them, I004 of others."""
+    """`held` for a register; for a stack of arrays, the numbers of all of them, or I004."""
     t, shape = register.type, register.shape
     if not shape or not isinstance(t, Stack):
         return held(t, name, value)
@@ -184,9 +184,10 @@ def _lengths(item: Any) -> tuple[int, ...] | None:
 
 
 def arrays_of(elem: Scalar, shape: tuple[int, ...], raw: list[Any]) -> list[Any]:
-    """The arrays of a stack whose numbers are given, in the storage dtype.
+    """The arrays in a stack of arrays, in the storage dtype, from its numbers.
 
-    Numbers that are no whole number of arrays, which only code by hand leaves, stay what they are.
+    If the numbers do not fill whole arrays, which only hand-written code can cause, they are
+    returned as they are.
     """
     if len(raw) % prod(shape):
         return list(as_python(Stack(elem), raw))
@@ -194,24 +195,24 @@ def arrays_of(elem: Scalar, shape: tuple[int, ...], raw: list[Any]) -> list[Any]
 
 
 def rows_of(shape: tuple[int, ...], numbers: np.ndarray[Any, Any]) -> list[Any]:
-    """A list of numbers, or of the arrays of a shape that they are."""
+    """The numbers as a list, or as a list of arrays of the given shape."""
     if not shape or len(numbers) % prod(shape):
         return list(numbers.tolist())
     return [row.reshape(shape).copy() for row in numbers.reshape(-1, prod(shape))]
 
 
 def from_register(register: Register, raw: Any) -> Any:
-    """`as_python` of what a register holds; a stack of arrays is a list of arrays."""
+    """`as_python` for the contents of a register; a stack of arrays becomes a list of arrays."""
     if register.shape and raw is not None:
         return arrays_of(elem_of(register.type), register.shape, raw)
     return as_python(register.type, raw)
 
 
 def held(t: RegisterType, name: str, value: Any, wanted: str = "") -> Any:
-    """A caller's numbers as a register of the type holds them: the one rule of all ways in.
+    """A caller's numbers in the form that a register of the type holds; all inputs use this rule.
 
-    Whole numbers must be exact, finite ones stay finite, others are rounded to nearest.  InputError
-    I003 of what is no such number; `wanted` is what the type is called.
+    Whole numbers must be exact, finite ones must stay finite, others are rounded to nearest.
+    InputError I003 for anything else; `wanted` is the name of the type in the message.
     """
     wanted = wanted or with_article(t)
     sys = system(elem_of(t))
@@ -237,9 +238,9 @@ def held(t: RegisterType, name: str, value: Any, wanted: str = "") -> Any:
 
 
 def plain_view(wanted: str, name: str, value: Any) -> np.ndarray[Any, Any]:
-    """An array or a buffer as NumPy's own type over the same memory.
+    """An array or buffer as a plain NumPy array over the same memory.
 
-    InputError I003 of a masked one.
+    InputError I003 for a masked array.
     """
     try:
         return plain_array(value)
@@ -295,7 +296,7 @@ def _array(function: Function, slot: int, t: Array, name: str, value: Any, chang
 
 
 def stored_as(sys: NumberSystem) -> tuple[str, ...]:
-    """A note on what an array holds, if it is not the numbers themselves."""
+    """A note on the storage format of arrays, if they do not hold the numbers themselves."""
     return (f"arrays of {sys.type} hold {sys.held_as}",) if sys.held_as else ()
 
 
@@ -307,7 +308,7 @@ def _check_stored(
     rank: int,
     buffer: bool,
 ) -> None:
-    """InputError I003 or I004 unless an array is of a dtype and a number of dimensions."""
+    """Raise InputError I003 or I004 if an array has the wrong dtype or number of dimensions."""
     dtype = sys.dtype
     if value.dtype != dtype:
         raise InputError(
@@ -327,7 +328,7 @@ def _check_stored(
 
 
 def _is_spread(value: np.ndarray[Any, Any]) -> bool:
-    """Whether an array's axes lie inside each other, so that no two elements share memory."""
+    """Whether an array's axes are nested in memory, so that no two elements share memory."""
     extent = value.itemsize
     axes = zip(map(abs, value.strides), value.shape, strict=True)
     for stride, n in sorted((s, n) for s, n in axes if n > 1):
@@ -338,12 +339,12 @@ def _is_spread(value: np.ndarray[Any, Any]) -> bool:
 
 
 def is_stack_of_records(layout: Layout) -> bool:
-    """Whether a parameter is a stack of records, which has a stack for each field."""
+    """Whether a parameter is a stack of records, stored as one stack for each field."""
     return isinstance(layout, Record) and layout.name.startswith("stack[")
 
 
 def check_fields(function: Function, regs: list[Any]) -> None:
-    """InputError I004 unless the fields of each stack of records hold equally many values."""
+    """Raise InputError I004 unless the fields of each stack of records have equally many values."""
     for param in function.params:
         layout = param.layout
         if isinstance(layout, int) or not is_stack_of_records(layout):
@@ -359,7 +360,7 @@ def check_fields(function: Function, regs: list[Any]) -> None:
 
 
 def check_lengths(function: Function, regs: list[Any]) -> None:
-    """InputError I004 unless all lengths agree with the parameters' types."""
+    """Raise InputError I004 unless all lengths agree with the parameters' types."""
     for slot in range(function.n_args):
         register = function.registers[slot]
         for axis, dim in enumerate(register.dims):
@@ -388,7 +389,7 @@ def _known_length(dim: Expr, regs: list[Any]) -> int:
 
 
 def _apart(function: Function, regs: list[Any], inout: frozenset[int]) -> None:
-    """InputError I007 if one of the caller's arrays or lists is changed and given twice."""
+    """Raise InputError I007 if an array or list of the caller is changed and given twice."""
     arrays = [k for k in range(function.n_args) if isinstance(regs[k], (np.ndarray, list))]
     for i, j in combinations(arrays, 2):
         if i not in inout and j not in inout:
@@ -410,21 +411,21 @@ def _apart(function: Function, regs: list[Any], inout: frozenset[int]) -> None:
 def result(
     function: Function, regs: list[Any], info: Info | Rounding, own: Own | None = None
 ) -> Result:
-    """The parameters' values as the caller sees them; arrays in `own` are the caller's."""
+    """The parameters' values for the caller; arrays in `own` are the caller's objects."""
     if own:
         regs = [own.get(k, v) for k, v in enumerate(regs)]
     return Result({p.name: outside(function, p.layout, regs) for p in function.params}, info)
 
 
 def outside(function: Function, layout: Layout, regs: list[Any]) -> Any:
-    """A register's value (a record's values) as Python has it; arrays are not copied."""
+    """A register's value (or a record's values) as Python objects; arrays are not copied."""
     if isinstance(layout, Record):
         return Result({f: outside(function, inner, regs) for f, inner in layout.fields})
     return from_register(function.registers[layout], regs[layout])
 
 
 def as_python(t: RegisterType, raw: Any) -> Any:
-    """A raw value as Python has it; arrays are not copied."""
+    """A raw value as a Python object; arrays are not copied."""
     if raw is None or isinstance(t, Array):
         return raw
     sys = system(elem_of(t))
@@ -436,7 +437,7 @@ def as_python(t: RegisterType, raw: Any) -> Any:
 
 
 def snapshot(function: Function, regs: list[Any]) -> list[Any]:
-    """Copies of everything that a run could change in a caller's hands."""
+    """Copies of everything of the caller's that a run could change."""
     return [_copied(regs[k]) for k in range(function.n_args)]
 
 
@@ -445,10 +446,10 @@ def _copied(v: Any) -> Any:
 
 
 def before(v: np.ndarray) -> Any:
-    """What puts an array's contents back: a copy, or False if all bits of a large one are 0.
+    """A backup of an array's contents: a copy, or False if all bits of a large array are 0.
 
-    Results are often added to arrays of zeros.  To look through one takes a third of the time of a
-    copy, in whose memory pages have to be made.
+    Results are often added to arrays of zeros.  Testing for zeros takes a third of the time of a
+    copy, for which memory pages must be allocated.
     """
     if v.nbytes >= LARGE and v.flags.c_contiguous and not v.view(np.bool_).any():
         return False
@@ -456,22 +457,22 @@ def before(v: np.ndarray) -> Any:
 
 
 LARGE = 1 << 16
-"""Bytes from which an array is looked through."""
+"""The size in bytes from which arrays are tested for zeros."""
 
 
 class Saved:
-    """Copies of what a run may change in a caller's hands: arrays and lists, and nothing else."""
+    """Copies of the caller's arrays and lists that a run may change."""
 
     __slots__ = ("pairs",)
 
     def __init__(self, pairs: Iterable[tuple[Any, Any]]) -> None:
         self.pairs = tuple(pairs)
-        """Buffers, and what is copied back into them."""
+        """Buffers, and their backups."""
 
     def restore(self) -> BaseException | None:
-        """Put the contents back into the caller's own buffers, whatever is raised meanwhile.
+        """Restore the caller's buffers, whatever is raised in the meantime; return that exception.
 
-        That is returned.  It may be done again, and asks for no memory.
+        It can be called again, and allocates no memory.
         """
         first, tries = None, 0
         while True:
@@ -489,20 +490,20 @@ class Saved:
 
 
 TRIES = 1_000
-"""How often it is tried to put data back."""
+"""The number of attempts to restore data."""
 
 
 def saved(regs: list[Any], inout: frozenset[int], stacks: Mapping[int, list[Any]]) -> Saved:
-    """Copies of the arrays among registers that may change, and of the caller's own lists.
+    """Copies of the arrays in registers that may change, and of the caller's lists.
 
-    An array is put back by a view of it, which stays writable whatever becomes of the array.
+    An array is restored through a view, which stays writable whatever happens to the array.
     """
     arrays = ((regs[k].view(), before(regs[k])) for k in inout if isinstance(regs[k], np.ndarray))
     return Saved([*arrays, *((v, v.copy()) for v in stacks.values())])
 
 
 def stacks_of(function: Function, inputs: Mapping[str, Any]) -> dict[int, list[Any]]:
-    """The caller's lists, by the registers of the stacks that they are given for."""
+    """The caller's lists, by the registers of their stacks."""
     found: dict[int, list[Any]] = {}
 
     def look(name: str, layout: Layout, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""Programs as runs with `bits="machine"` have them: with functions of this machine's libraries."""
+"""Programs as executed with `bits="machine"`: with functions from this machine's libraries."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rvm.state import Options
 
 
 def with_bits(program: Program, options: Options) -> Program:
-    """The program as runs with these options have it; of one that is such a program itself, that.
+    """The program as executed with these options; unchanged if it is already such a program.
 
-    Machine code has functions of its own, which are fast: its programs differ in large products of
-    matrices only, on whatever engine they come to an end.
+    Machine code has its own functions, which are fast: its programs differ only in large matrix
+    products, on whichever engine they finish.
     """
     if options.bits == "stated":
         return program

@@ -1,6 +1,6 @@
-"""Calls that go straight to machine code: for short functions, where binding would cost most.
+"""Direct calls of machine code, for short functions in which binding would dominate.
 
-Arguments are taken in by `rvm.run.intake`; where one is odd the call is made the ordinary way.
+Arguments are converted by `rvm.run.intake`; if one is unusual, the call is made the ordinary way.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 class Direct:
-    """A function in one direction, ready to be called with plain arguments.
+    """A function in one direction, callable with plain arguments.
 
-    `logging` is what it does with a strict log, see `Code.logging`.
+    `logging` is its use of a strict log, see `Code.logging`.
     """
 
     def __init__(self, program: Program, code: Code, checks: bool, logging: int) -> None:
@@ -51,7 +51,7 @@ class Direct:
     def call(
         self, values: Mapping[str, Any], options: Options, kept: Kept | None = None
     ) -> Result | None:
-        """The results, if need be by a log; None where it does not apply."""
+        """The results, with a log if `kept` has one; None where a direct call is not possible."""
         try:
             taken = self.intake.take(values)
         except ODD:
@@ -96,7 +96,7 @@ class Direct:
         saved: Iterable[tuple[Any, Any]],
         options: Options,
     ) -> Result:
-        """The results of a run that machine code has begun."""
+        """The results of a run that began in machine code."""
         with Listening():
             undo = self.code.undo
             machine = Machine.start(self.program, self.code.name, values, options, undo=undo)
@@ -111,7 +111,7 @@ class Direct:
     # ------------------------------------------------------------ strict calls
 
     def _is_of(self, kept: Kept, flat: list[Any], arrays: Mapping[int, Any]) -> bool:
-        """Whether a log is that of these values."""
+        """Whether a log belongs to these values."""
         regs = self._regs(self.launch.layout.struct.pack(*flat), arrays)
         return kept.is_taken_back_by(self.program, self.code) and seal(regs) == kept.seal
 
@@ -161,7 +161,7 @@ class Direct:
 
 
 def is_direct(code: Code, options: Options) -> bool:
-    """Whether runs of a code may go straight to machine code: where a run is one of many ticks."""
+    """Whether calls of a code may go straight to machine code, since one call takes many ticks."""
     row = ENGINES.get(options.engine)
     if row is None or not row.compiles or options.max_steps is not None:
         return False
@@ -172,9 +172,9 @@ def is_direct(code: Code, options: Options) -> bool:
 
 
 def launch_of(code: Code, options: Options, logging: int = 0) -> Launch | None:
-    """What runs a code on registers, made at first use; None where options ask for more.
+    """A launcher that runs a code on registers, made at first use; None if options rule it out.
 
-    `logging` is what runs do with a strict log, see `Code.logging`.
+    `logging` is the use of a strict log, see `Code.logging`.
     """
     if not is_direct(code, options):
         return None
@@ -190,7 +190,7 @@ def launch_of(code: Code, options: Options, logging: int = 0) -> Launch | None:
 def direct_of(
     program: Program, name: str, undo: bool, options: Options, kept: Kept | None = None
 ) -> Direct | None:
-    """The direct call of a function, if need be by a log; None where more is asked for."""
+    """The direct call of a function, with a log if `kept` has one; None if options rule it out."""
     code = image_of(program).code(name, undo)
     if not is_direct(code, options):
         return None

@@ -1,4 +1,4 @@
-"""Methods with fixed keywords, `f.grad(loss=…)`: wrong calls are reported in these words."""
+"""Methods with fixed keywords, `f.grad(loss=…)`, whose wrong calls raise errors of rvm."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from rvm.run.machine import OPTION_NAMES
 P = ParamSpec("P")
 T = TypeVar("T")
 SHOWN = {"loss": 'loss="{0}"', "tangents": '{{"{0}": …}}', "seeds": '{{"{0}": …}}'}
-"""How an argument is written, for a parameter."""
+"""The notation of an argument in messages, for each parameter."""
 _UNNAMED = (Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 
 def door(method: Callable[P, T]) -> Callable[P, T]:
-    """A method of a function that takes inputs by name, `called` and `parameters` being its own.
+    """Wrap a method that takes inputs by name; its object has `called` and `parameters`.
 
-    Where Python refuses the call itself, since something is missing or inputs go by position, it
-    raises UsageError U005, which shows how the call is written.
+    Where Python rejects the call itself, since an argument is missing or inputs are positional, the
+    wrapper raises UsageError U005, which shows the correct form of the call.
     """
 
     @wraps(method)
@@ -44,7 +44,7 @@ def door(method: Callable[P, T]) -> Callable[P, T]:
 
 
 def _misspelt(method: Any, handle: Any, named: Iterable[str]) -> str:
-    """A hint at the method's own word for a name that is nearly one, and no parameter."""
+    """A hint at a keyword of the method for a name that resembles it and is not a parameter."""
     own = inspect.signature(method).parameters
     words = [n for n, p in own.items() if p.kind not in _UNNAMED and n != "self"]
     wrong = [n for n in named if n not in {*words, *handle.parameters, *OPTION_NAMES}]

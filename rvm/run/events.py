@@ -1,8 +1,8 @@
-"""Events: a run that tells a monitor of instructions, calls, checks and memory, as they happen.
+"""Events: a run notifies a monitor of instructions, calls, checks and memory, as they happen.
 
-Only what a monitor asked for is instrumented; between two events the engine runs freely, and a
-machine that nobody monitors runs plain code.  Events come in either direction; what an
-instruction is called is what the machine then executes: going back, the undoing one.
+Only the requested events are instrumented; between two events the engine runs freely, and an
+unmonitored machine runs plain code.  Events occur in both directions; going back, an event names
+the inverse instruction, which is the one executed.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ from rvm.program import Instr
 from rvm.run.machine import Machine
 
 KINDS = ("before", "after", "call", "return", "check", "alloc", "free")
-"""What a monitor can ask for.
+"""The kinds of events.
 
 `before` and `after` each instruction; `call`: a function was entered; `return`: it was left;
-`check`: a condition or a freed value was found to be right; `alloc`, `free`: memory came or went.
+`check`: a condition or a freed value was checked successfully; `alloc`, `free`: memory was
+allocated or freed.
 """
 Where = Callable[[Code, int], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened.
+    """An event.
 
     `time` is the machine's: before the instruction for `before`, after it for all others.  `pc` is
     the instruction's index in its function as written; -1 for a return.
@@ -52,10 +53,11 @@ def observe(
     where: Where | None = None,
     ticks: int | None = None,
 ) -> int:
-    """Run on in the present direction (`ticks`, or to the end), telling `listen` of events.
+    """Run in the present direction (for `ticks`, or to the end), and call `listen` for each event.
 
-    `where(code, pc)` narrows them to some instructions (for returns: pc is the code's length).
-    The ticks executed; on an error or Ctrl-C the machine stands as without a monitor.
+    `where(code, pc)` restricts events to some instructions (for returns, pc is the code's length).
+    Return the number of ticks executed. After an error or Ctrl-C the machine is in the same state
+    as without a monitor.
     """
     unknown = set(kinds) - set(KINDS)
     if unknown:
@@ -102,7 +104,7 @@ def observe(
 
 
 def kinds_of(instr: Instr) -> frozenset[str]:
-    """The kinds of events that an instruction makes."""
+    """The kinds of events that an instruction causes."""
     found = {"before", "after"}
     if instr.op in ("call", "uncall"):
         found.add("call")

@@ -1,7 +1,6 @@
-"""What arguments are taken in by, straight into slots: what binding checks, by cheaper questions.
+"""Fast conversion of arguments into slots, with cheaper forms of the checks in binding.
 
-Whenever an answer is not the ordinary one the call is made the ordinary way, which finds the words
-for what is wrong.
+If any check fails, the call is made the ordinary way, which produces the error message.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ if TYPE_CHECKING:
     from rvm.engines.native.frames import Layout
 
 ODD = (KeyError, TypeError, ValueError, OverflowError)
-"""What is raised where an argument is not the ordinary one."""
+"""Exceptions for arguments that need the ordinary way."""
 
 
 class Taken:
-    """Arguments in slots: `flat` is what these are packed from, `live` the bytes that count."""
+    """Arguments in slots: `flat` are the values to pack, `live` the number of bytes counted."""
 
     __slots__ = ("arrays", "flat", "live")
 
@@ -35,13 +34,13 @@ class Taken:
         self.flat = flat
         self.live = live
         self.arrays: dict[int, Any] = {}
-        """By register."""
+        """The arrays by register."""
 
 
 class Intake:
-    """The parameters of a function that are scalars and arrays, in the slots of a layout.
+    """The conversion of a function's scalar and array parameters into the slots of a layout.
 
-    The layout may be that of another function, whose registers begin with these.
+    The layout may be that of another function whose registers begin with these.
     """
 
     def __init__(self, function: Function, layout: Layout, changed: frozenset[int]) -> None:
@@ -64,7 +63,7 @@ class Intake:
         self._blank = [0] * layout.count
 
     def take(self, values: Mapping[str, Any]) -> Taken:
-        """The arguments, arrays by their addresses; one of `ODD` if something is odd."""
+        """The arguments, arrays by their addresses; raises one of `ODD` for an unusual argument."""
         if len(values) != len(self.names):
             raise TypeError
         flat: list[Any] = self._blank.copy()
@@ -82,7 +81,7 @@ class Intake:
         return found
 
     def raw(self, taken: Taken) -> list[Any]:
-        """Raw values by register, arrays as views, whose shapes stay."""
+        """Raw values by register, with arrays as views of fixed shape."""
         found: list[Any] = [None] * len(self.names)
         for (_, at, _, _, pair), k in zip(self.scalars, self._scalars, strict=True):
             flat = taken.flat
@@ -132,18 +131,18 @@ def takes(function: Function) -> bool:
 
 
 def _quick(t: Scalar) -> type | None:
-    """The Python type whose values are raw values as they are; None if none is."""
+    """The Python type whose values are raw values already; None if there is none."""
     if t.name == "f64":
         return float
     return complex if t.parts > 1 else None
 
 
 Length = tuple[int, int, int | None, int]
-"""A register, an axis, and the register and axis whose length it has; or None and the length."""
+"""A register and axis, and the register and axis with the same length; or None and a length."""
 
 
 def _lengths(function: Function) -> list[Length] | None:
-    """The lengths that parameters must have; None if they have to be evaluated."""
+    """The lengths that parameters must have; None if computing them needs evaluation."""
     found: list[Length] = []
     for k, register in enumerate(function.registers[: function.n_args]):
         for axis, dim in enumerate(register.dims):
@@ -160,7 +159,7 @@ def _lengths(function: Function) -> list[Length] | None:
 
 
 def address_of(v: np.ndarray, size: int) -> int:
-    """Where the elements of an array begin."""
+    """The address of an array's first element."""
     if size and v.flags.writeable:
         # A third of the time that asking the array takes.
         return addressof(c_char.from_buffer(cast("Any", v)))

@@ -1,4 +1,4 @@
-"""What a strict call leaves with its result: the log by which its inverse restores every bit."""
+"""The log that a strict call leaves in its result, by which the inverse restores every bit."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from rvm.run.machine import Machine
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Kept:
-    """The log of a call, and by what its values at the end are known again."""
+    """The log of a call, with a digest of its final values."""
 
     program: Program
     name: str
     undo: bool
-    """Whether it was the function's inverse that was called."""
+    """Whether the call was of the function's inverse."""
     log: Snapshot
     seal: bytes
 
@@ -32,7 +32,7 @@ class Kept:
 
     @classmethod
     def of(cls, machine: Machine) -> Kept:
-        """What a machine at its end leaves."""
+        """The log of a finished machine."""
         state = machine.state
         assert state.residue is not None
         code = state.frames[0].code
@@ -46,9 +46,9 @@ class Kept:
         return self.program is program or self.program == program
 
     def hand_to(self, machine: Machine) -> None:
-        """Have a machine at its start go back by the log.
+        """Let a machine at its start go back by the log.
 
-        InvertibilityError R019 if it is not the call's inverse, or its values are others.
+        InvertibilityError R019 if its code is not the inverse of the call, or its values differ.
         """
         frame = machine.state.frames[0]
         code = frame.code
@@ -62,7 +62,7 @@ class Kept:
 
 
 def refused(note: str) -> InvertibilityError:
-    """A result that cannot be taken back bit for bit."""
+    """The error for a result that cannot be undone bit for bit."""
     return InvertibilityError(
         "R019",
         "the result cannot be taken back by a strict log",
@@ -72,7 +72,7 @@ def refused(note: str) -> InvertibilityError:
 
 
 def seal(regs: Sequence[Any]) -> bytes:
-    """A digest of parameters' raw values: it tells all bits but those of single NaNs."""
+    """A digest of parameters' raw values; it distinguishes all bits except those of single NaNs."""
     told = [(v.dtype.str, v.shape) if isinstance(v, np.ndarray) else v for v in regs]
     found = blake2b(repr(told).encode(), digest_size=16)
     for v in regs:

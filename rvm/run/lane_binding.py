@@ -1,4 +1,4 @@
-"""A map's arguments in registers, and back: what differs by lane apart from what is shared."""
+"""A map's arguments in registers, and back: values by lane separate from shared values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rvm.types import Array, Scalar, Stack, elem_of, rank_of
 
 
 class Lanes:
-    """The arguments of a map: what is shared as raw registers, and what is given by lane."""
+    """The arguments of a map: shared values as raw registers, and values by lane."""
 
     def __init__(self, function: Function, inputs: Mapping[str, Any]) -> None:
         self.function = function
@@ -52,7 +52,7 @@ class Lanes:
                 check_fields(function, self.lane(k))
 
     def _equally_many(self) -> None:
-        """InputError I021 unless all lanes' axes have one length."""
+        """Raise InputError I021 unless all lane axes have the same length."""
         sizes = {self._named[k]: len(v) for k, v in self.varying.items()}
         if len(set(sizes.values())) > 1:
             raise InputError(
@@ -63,7 +63,7 @@ class Lanes:
             )
 
     def _one(self, name: str, layout: Layout, value: Any) -> Any:
-        """What stands for an argument in one lane; an argument by lane is put aside."""
+        """The value of an argument in one lane; an argument by lane is stored separately."""
         if isinstance(layout, Record):
             fields = {}
             for field, inner in layout.fields:
@@ -128,14 +128,14 @@ class Lanes:
 
 
 def _is_stack(register: Register, value: Any) -> bool:
-    """Whether a value is a list for a stack of its own, and no array on one."""
+    """Whether a value is a plain list for a stack, and not an array."""
     if not isinstance(value, list) or not register.shape:
         return isinstance(value, list)
     return not value or isinstance(value[0], np.ndarray) or _depth(value) > len(register.shape)
 
 
 def _depth(value: Any) -> int:
-    """How deeply lists nest, where the first of each is looked at."""
+    """The nesting depth of lists, found from the first element of each."""
     return 1 + (_depth(value[0]) if value else 0) if isinstance(value, list) else 0
 
 
@@ -156,7 +156,7 @@ def _example(function: Function, layout: Layout, name: str) -> str:
 
 
 def values_of(function: Function, layout: Layout, regs: list[Any]) -> Any:
-    """A parameter's values as Python has them: arrays by lane as they are, shared ones as given."""
+    """A parameter's values as Python objects: arrays by lane as they are, shared ones as given."""
     if isinstance(layout, Record):
         return Result({f: values_of(function, inner, regs) for f, inner in layout.fields})
     t, raw = function.registers[layout].type, regs[layout]

@@ -1,8 +1,8 @@
 """Running a program on many inputs at once: `run_lanes`, from registers to registers.
 
-A *lane* is one run among B.  What differs by lane has a leading axis of length B; everything else
-is shared.  Inputs are copied, never changed.  Lanes that fail, and those that can't go on together
-with the others, are run again by themselves, so that an error is that of a single run.
+A *lane* is one run among B.  Values that differ by lane have a leading axis of length B; all others
+are shared.  Inputs are copied, never changed.  Lanes that fail, and those that cannot continue
+together with the others, are run again alone, so that errors are those of single runs.
 """
 
 from __future__ import annotations
@@ -31,20 +31,19 @@ from rvm.state import Options
 from rvm.types import Array, Stack, elem_of
 
 CACHE_DOUBLES = 1 << 17
-"""How many numbers the registers of a block of lanes should have: a megabyte of them."""
+"""The target size of the registers of a block of lanes, in doubles: a megabyte."""
 LEAST_BLOCK, MOST_BLOCK = 256, 16_384
-"""Bounds on the lanes of a block: fewer do not pay for the calls, more leave the caches."""
+"""Bounds on the lanes of a block: fewer do not repay the calls, more exceed the caches."""
 
 
 @dataclass(slots=True)
 class LaneRun:
-    """What a run in lanes came to.
+    """The outcome of a run in lanes.
 
-    `regs`: the parameters' raw values at the end by register: with a leading axis of length B where
-    they were given so or may have changed (a stack: a list of lists); others as they were given.
-    A failed lane holds its inputs.  `errors` by lane; `ticks`, `erased` (bits) and `drifts` of each
-    lane; `alone`: the lanes that were run by themselves, failed ones among them; `bits` as
-    the option says.
+    `regs`: the parameters' raw values at the end, by register; those that were given by lane or may
+    have changed have a leading axis of length B (a stack: a list of lists), others are as given. A
+    failed lane holds its inputs.  `errors` by lane; `ticks`, `erased` (bits) and `drifts` of each
+    lane; `alone`: the lanes that ran alone, including failed ones; `bits`: the option.
     """
 
     regs: list[Any]
@@ -57,12 +56,12 @@ class LaneRun:
 
     @property
     def erased_bits(self) -> int:
-        """The bits that lanes which did not fail have erased."""
+        """The number of bits erased by lanes that did not fail."""
         return int(self._without_failed(self.erased).sum())
 
     @property
     def drift(self) -> float:
-        """The largest residue of lanes that did not fail, in parts of what was allowed."""
+        """The largest residue in lanes that did not fail, relative to the allowed residue."""
         return float(self._without_failed(self.drifts).max(initial=0.0))
 
     def _without_failed(self, counts: NDArray[Any]) -> NDArray[Any]:
@@ -82,11 +81,12 @@ def run_lanes(
     """Run the function `name` (its inverse if `undo`) once for each of B lanes.
 
     `regs` are raw values of the parameters by register, as frames hold them: numbers, arrays of the
-    storage dtype, lists for stacks; `varying` maps the registers that differ by lane to arrays of
-    shape (B, …) of raw values (a stack: a list of B lists), and stands before `regs`.  At least one
-    must vary.  Nothing that is passed is changed.  `block` is how many lanes run at a time.
+    storage dtype, lists for stacks. `varying` maps the registers that differ by lane to arrays of
+    shape (B, …) of raw values (a stack: a list of B lists), and takes precedence over `regs`.  At
+    least one register must vary.  Arguments are not changed.  `block` is the number of lanes that
+    run together.
 
-    It raises no lane's error: those are in `errors` of the result.
+    Errors of lanes are not raised: they are in `errors` of the result.
     """
     with Listening():
         options = options or Options()
@@ -98,7 +98,7 @@ def run_lanes(
 
 @deferred
 def _run(batch: Batch, options: Options, block: int | None) -> LaneRun:
-    """All lanes of a batch, those that are set aside one by one."""
+    """Run all lanes of a batch, and then one by one those that were set aside."""
     aside = batch.run(options, block)
     errors: dict[int, RvmError] = {}
     for lane in map(int, np.flatnonzero(aside)):
@@ -121,7 +121,7 @@ def _run(batch: Batch, options: Options, block: int | None) -> LaneRun:
 
 
 class Batch:
-    """B inputs of a function, and room for its B results."""
+    """B inputs of a function, and storage for its B results."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class Batch:
         self._single = frozenset(
             k for k, v in varying.items() if k not in image.inout[name] and _all_equal(v)
         )
-        """Registers given by lane that hold one value all the same, and keep it."""
+        """Registers given by lane that hold the same value in all lanes, and keep it."""
         self.plan: LanePlan = plan_of(
             self.code, frozenset(varying) - self._single, _uniformity(program)
         )
@@ -154,7 +154,7 @@ class Batch:
         self.out: list[Any] = [self._room(k) for k in range(self.function.n_args)]
 
     def _room(self, k: int) -> Any:
-        """Where the results of a register go."""
+        """The storage for the results of a register."""
         if k not in self.inout and k not in self.plan.varying:
             return self.given.get(k, self.shared[k])
         t = self.function.registers[k].type
@@ -166,7 +166,7 @@ class Batch:
     # ------------------------------------------------------------ running
 
     def run(self, options: Options, block: int | None = None) -> NDArray[np.bool_]:
-        """Run all lanes; a mask of those that were set aside."""
+        """Run all lanes, and return a mask of those that were set aside."""
         aside = np.ones(self.size, bool)
         engine = self._engine(options)
         if engine == "native":
@@ -189,7 +189,7 @@ class Batch:
         return aside
 
     def _engine(self, options: Options) -> str:
-        """What runs the lanes together: "native" or "vector"; "" if they run one by one."""
+        """The engine that runs lanes together: "native" or "vector"; "" to run them one by one."""
         if options.strict or acts_outside(self.code) or not self.size:
             return ""
         engine = options.engine
@@ -210,7 +210,7 @@ class Batch:
         return run_batch(runs, options, block)
 
     def _block(self) -> int:
-        """How many lanes run at a time, so that their registers stay in the cache."""
+        """The number of lanes to run together, such that their registers stay in the cache."""
         doubles = 0
         for k, register in enumerate(self.function.registers):
             if k in self.plan.varying:
@@ -225,7 +225,7 @@ class Batch:
         return self.given[k][0] if k in self.given else self.shared[k]
 
     def _enter(self, k: int, lo: int, hi: int) -> Any:
-        """A register's value for some lanes, as the engine has it: lanes last."""
+        """A register's value for some lanes in the engine's format: lanes last."""
         t = self.function.registers[k].type
         if k not in self.plan.varying:
             value = self._sample(k)
@@ -271,23 +271,23 @@ class Batch:
         return out
 
     def inputs(self, lane: int) -> dict[str, Any]:
-        """The inputs of a lane by name, as a single call takes them."""
+        """The inputs of a lane by name, as for a single call."""
         regs = self.raw(lane)
         return {p.name: outside(self.function, p.layout, regs) for p in self.function.params}
 
     def store(self, lane: int, regs: Sequence[Any]) -> None:
-        """Take a single run's results for a lane."""
+        """Store the results of a single run for a lane."""
         for k in range(self.function.n_args):
             if k in self.inout or k in self.plan.varying:
                 self.out[k][lane] = regs[k]
 
     def restore(self, lane: int) -> None:
-        """Give a failed lane its inputs for results."""
+        """Store a failed lane's inputs as its results."""
         self.store(lane, self.raw(lane))
 
 
 def _all_equal(values: Any) -> bool:
-    """Whether numbers given by lane are all the same."""
+    """Whether values given by lane are all equal."""
     if not isinstance(values, np.ndarray) or values.ndim != 1 or not len(values):
         return False
     if values[0] != values[-1]:
@@ -300,7 +300,7 @@ def _all_equal(values: Any) -> bool:
 
 
 def _uniformity(program: Program) -> Uniformity:
-    """What is known of a program's registers, found once."""
+    """The uniformity analysis of a program, computed once."""
     found = program.cache.get(Uniformity)
     if not isinstance(found, Uniformity):
         found = program.cache[Uniformity] = Uniformity()

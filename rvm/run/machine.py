@@ -1,4 +1,4 @@
-"""The machine: a program under way, which steps, runs, turns round and seeks."""
+"""The machine: a program in execution, which steps, runs, turns round and seeks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rvm.accounts.counts import Counts
 
 CHUNK_SECONDS = 0.05
-"""Engines are let run for about this long between two looks at Ctrl-C and progress."""
+"""The approximate time that engines run between two checks for Ctrl-C and progress."""
 
 OPTION_NAMES = tuple(f for f in Options.__dataclass_fields__)
 NO_LIMIT = 1 << 62
@@ -52,12 +52,12 @@ def _whole(n: Any, what: str) -> int:
 
 
 class Machine:
-    """A function of a program on its inputs, stopped before its first instruction.
+    """A function of a program on its inputs, initially stopped before the first instruction.
 
-    Keywords that are not parameters of the function are options (see `rvm.state.Options`).
-    A failed check leaves the machine at the failing instruction, and whatever a callback, `output=`
-    or the handler of a signal raises leaves it between two.  One that was stopped within an
-    instruction all the same says so when it is used again (R018).
+    Keywords that are not parameters of the function are options (see `rvm.state.Options`). A failed
+    check leaves the machine at the failing instruction; an exception from a callback, `output=` or
+    a signal handler leaves it between two instructions.  If a machine was nevertheless stopped
+    within an instruction, further use raises R018.
     """
 
     def __init__(self, program: AnyProgram, function: str | None = None, /, **inputs: Any) -> None:
@@ -84,7 +84,10 @@ class Machine:
         *,
         undo: bool = False,
     ) -> Machine:
-        """A machine with inputs and options told apart; `undo` begins at the function's end."""
+        """A machine with inputs and options given separately;
+
+        `undo` starts at the function's end.
+        """
         made = cls.__new__(cls)
         made._start(program_of(program), function, undo, options or Options(), inputs)
         return made
@@ -93,7 +96,7 @@ class Machine:
     def entered(
         cls, program: Program, function: str, regs: Sequence[Any], options: Options, undo: bool
     ) -> Machine:
-        """A machine on raw values of the parameters' registers, which are taken as they are."""
+        """A machine on raw values of the parameters' registers, used without conversion."""
         made = cls.__new__(cls)
         program = with_bits(program, options)
         code = image_of(program).code(function, undo)
@@ -139,12 +142,12 @@ class Machine:
         self._watchful: Engine | None = None
         self.state = State(Frame(code, regs), options)
         self.on_progress: Callable[[Machine], object] | None = None
-        """Called every twentieth of a second or so while the machine runs."""
+        """A callback called about every twentieth of a second while the machine runs."""
 
     # ------------------------------------------------------------ copies
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but what engines compiled, and the caller's own arrays; engines of ours by name."""
+        """The state without compiled code and the caller's arrays; built-in engines by name."""
         name = self._engine.name
         engine = name if name in ENGINES else self._engine
         return self.__dict__ | {"_engine": engine, "_watchful": None, "_own": None}
@@ -166,7 +169,7 @@ class Machine:
 
     @property
     def time(self) -> int:
-        """Executed ticks since the start; a step back takes one away."""
+        """The number of ticks executed since the start; each step back subtracts one."""
         return self.state.time
 
     @property
@@ -176,7 +179,7 @@ class Machine:
 
     @property
     def facing(self) -> int:
-        """1 if the innermost function's code runs as it is written, -1 if it is being undone."""
+        """1 if the innermost function's code runs as written, -1 if it is being undone."""
         return -1 if self.state.top.code.undo else 1
 
     @property
@@ -186,14 +189,14 @@ class Machine:
 
     @property
     def finished(self) -> bool:
-        """Whether the function has been executed to its end (as seen going forwards)."""
+        """Whether the function has been executed to its end (in the forward direction)."""
         top = self.state.top
         end = len(top.code) if self.direction > 0 else 0
         return len(self.state.frames) == 1 and top.pc == end
 
     @property
     def where(self) -> Where:
-        """The source place of the instruction to come in the present direction."""
+        """The source position of the next instruction in the present direction."""
         return self.state.where()
 
     @property
@@ -203,7 +206,7 @@ class Machine:
 
     @property
     def info(self) -> Info:
-        """What rounding has done so far."""
+        """The rounding so far."""
         return Info.of(self.state.account)
 
     @property
@@ -213,7 +216,7 @@ class Machine:
 
     @property
     def result(self) -> Result:
-        """The parameters of the outermost function as they are now."""
+        """The current values of the outermost function's parameters."""
         self._whole()
         frame = self.state.frames[0]
         return result(frame.code.function, frame.regs, self.info, self._own)
@@ -236,7 +239,7 @@ class Machine:
         return values[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        """Change a scalar or an array's contents; going back from here leads elsewhere."""
+        """Change a scalar or an array's contents; going back then leads to another start."""
         self._whole()
         frame = self.state.top
         self.state.edited = True
@@ -255,15 +258,15 @@ class Machine:
     # ------------------------------------------------------------ going
 
     def use(self, engine: Engine) -> Machine:
-        """Go on with another engine from here: the state is the same."""
+        """Continue with another engine, in the same state."""
         self._engine = engine
         self._counts = None
         return self
 
     def count(self, counts: Counts | None = None) -> Counts:
-        """Count from here on what is executed, on an engine that counts; see `rvm.accounts.counts`.
+        """Count from now on what is executed, with a counting engine; see `rvm.accounts.counts`.
 
-        UsageError U016 if the engine that the machine was given by name does not.
+        UsageError U016 if the engine that was chosen by name cannot count.
         """
         from rvm.accounts.counts import Counts
 
@@ -272,13 +275,13 @@ class Machine:
         return self._counts
 
     def _made(self, name: str) -> Engine:
-        """The engine called `name`; if the machine counts, one that does."""
+        """The engine called `name`, or its counting variant if the machine counts."""
         if self._counts is None:
             return engine(name)
         return counting(name, self._counts)
 
     def step(self, n: int = 1) -> int:
-        """Execute `n` ticks, backwards if negative; fewer at either end.  The ticks executed."""
+        """Execute `n` ticks (backwards if negative), or fewer at either end; return how many."""
         n = _whole(n, "ticks are")
         return self._advance(abs(n), 1 if n >= 0 else -1)
 
@@ -293,21 +296,22 @@ class Machine:
         return self
 
     def go(self, ticks: int | None = None) -> int:
-        """Go on in the present direction, by `ticks` or to the end, or up to a trap that is due.
+        """Run in the present direction, for `ticks` or to the end, or up to an active trap.
 
-        Traps are those that `rvm.probes` armed the state with.  The ticks executed.
+        Traps are those with which `rvm.probes` armed the state.  Return the number of ticks
+        executed.
         """
         return self._advance(ticks, self.direction)
 
     def seek(self, time: int) -> int:
-        """Go to a time, in whichever direction it lies; stops at either end.  The time reached."""
+        """Go to a time, in either direction, or as far as possible; return the time reached."""
         time = _whole(time, "a time is")
         if time != self.time:
             self.step(time - self.time)
         return self.time
 
     def _whole(self) -> None:
-        """MachineError R018 if an instruction was left half done."""
+        """Raise MachineError R018 if an instruction was left half done."""
         if self.state.torn:
             raise MachineError(
                 "R018",
@@ -319,14 +323,14 @@ class Machine:
             )
 
     def _advance(self, ticks: int | None, direction: int) -> int:
-        """Let the engine run; signals are handled between instructions."""
+        """Run the engine; signals are handled between instructions."""
         self._whole()
         with Listening():
             return self._chunks(ticks, direction)
 
     @deferred
     def _chunks(self, ticks: int | None, direction: int) -> int:
-        """Let the engine run, a chunk at a time, and look up between chunks."""
+        """Run the engine in chunks, with checks for signals and progress in between."""
         from rvm.engines.reference import Reference
         from rvm.engines.trapping import due, trapped
         from rvm.engines.watchful import Watchful
@@ -380,7 +384,7 @@ class Machine:
         return done
 
     def look_emptied(self) -> None:
-        """R019 if the log holds more than the way back has taken."""
+        """Raise R019 if the log holds more than the run back has used."""
         state = self.state
         if state.residue and not state.edited:
             error = not_its_own(f"it holds {len(state.residue):,} more at the end")
@@ -389,7 +393,7 @@ class Machine:
 
     @deferred
     def tick(self) -> int:
-        """Execute one tick with the reference engine, whatever traps say; there must be one."""
+        """Execute one tick with the reference engine, ignoring traps; there must be one left."""
         from rvm.engines.reference import step
 
         def once(state: State, ticks: int) -> int:
@@ -400,7 +404,7 @@ class Machine:
             return self._engaged(once, 1)
 
     def _engaged(self, advance: Callable[[State, int], int], ask: int) -> int:
-        """A chunk by an engine; if it leaves an instruction half done, the machine is torn."""
+        """Run a chunk with an engine; the machine is torn if an instruction is left half done."""
         before = self.state.time
         try:
             return advance(self.state, ask)
@@ -418,7 +422,7 @@ class Machine:
             raise
 
     def _explained(self, error: InvertibilityError) -> bool:
-        """Whether a residue is rounding though it is larger than what is allowed."""
+        """Whether a residue is due to rounding although it exceeds the allowed one."""
         from rvm.engines.perturbed import is_rounding
 
         found, state = is_rounding(self.state, error.doubtful), self.state
@@ -436,7 +440,7 @@ class Machine:
         progress(self)
 
     def _placed(self, error: Interrupted) -> None:
-        """Say where and when a run was interrupted, unless that is known."""
+        """Add to an interruption where and when it occurred, unless known."""
         if error.time is None:
             error.where, error.time = self.state.where(), self.time
             error.direction = self.facing
@@ -456,7 +460,7 @@ class Machine:
 def split_options(
     program: Program, function: str, keywords: Mapping[str, Any]
 ) -> tuple[Options, dict[str, Any]]:
-    """Tell options from inputs: a keyword that is a parameter's name is an input."""
+    """Separate options from inputs: a keyword that is a parameter's name is an input."""
     names = {p.name for p in program.function(function).params}
     given = {k: v for k, v in keywords.items() if k in OPTION_NAMES and k not in names}
     return replace(Options(), **given), {k: v for k, v in keywords.items() if k not in given}

@@ -1,4 +1,4 @@
-"""Functions run on raw values of their parameters' registers: what derivatives are made of."""
+"""Runs of functions on raw register values, from which derivatives are made."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 class Run:
     """A function run to its end on raw values of its parameters' registers, which may change.
 
-    In machine code at once where it is that's turn, and on a machine where it is not, or where the
-    run takes longer; errors are a machine's.  `regs` are the parameters' registers afterwards,
-    `ticks` what it took.  `watch` surrounds the machine's run, and is then always asked.  `log` is
-    the strict log of a run of which this is the adjoint's.
+    It runs as machine code where that is ready, and on a machine otherwise, or if the run takes
+    longer; errors are those of a machine.  `regs` are the parameters' registers afterwards, `ticks`
+    the number of ticks.  `watch` is a context around the machine's run; with it a machine is always
+    used.  `log` is the strict log of the run of which this is the adjoint's.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Run:
         self._made: Machine | None = None
         self._log, self._back = log, log is not None
         self._left: Snapshot | None = None
-        """What machine code has left in the log."""
+        """The rest of the log that machine code has left."""
         self._entered = program, name, options, undo
         self._flight: Flight | None = None
         self.regs = regs
@@ -82,17 +82,17 @@ class Run:
         self.regs = machine.state.frames[0].regs[: len(regs)]
 
     def __getstate__(self) -> dict[str, Any]:
-        """What machine code left stays behind: a machine has all of it."""
+        """The state without the log left by machine code, which the machine holds completely."""
         return self.__dict__ | {"_made": self.machine, "_flight": None}
 
     @property
     def rounding(self) -> Rounding:
-        """What counted the roundings."""
+        """The counter of roundings."""
         return self._flight or self.machine.state.account
 
     @property
     def info(self) -> Info:
-        """What rounding did."""
+        """The rounding in the run."""
         return Info.of(self.rounding)
 
     @property

@@ -1,4 +1,4 @@
-"""What callers get back: a run's values by name, and what rounding did on the way."""
+"""The results of calls: values by name, and information on rounding."""
 
 from __future__ import annotations
 
@@ -8,63 +8,63 @@ from typing import Any, Protocol
 
 
 class Rounding(Protocol):
-    """What has counted a run's roundings: an account, a run of machine code."""
+    """An object that has counted a run's roundings: an account, or a run of machine code."""
 
     @property
     def erased_bits(self) -> int:
-        """The bits that were erased."""
+        """The number of erased bits."""
 
     @property
     def drift(self) -> float:
-        """The largest residue, in parts of what was allowed."""
+        """The largest residue, relative to the allowed residue."""
 
 
 class Judge(Protocol):
-    """What estimates the error of a result, or of a gradient."""
+    """An estimator of the error of a result, or of a gradient."""
 
     @property
     def error(self) -> Result:
-        """By parameter, as the result."""
+        """The error of each parameter, in the form of the result."""
 
     def now(self) -> None:
-        """Compute it, of inputs that have not changed."""
+        """Compute the error now, while the inputs are unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What a run says of itself besides its values: `result.info`.
+    """Information about a run besides its values: `result.info`.
 
-    Of a map it is that of all lanes which did not fail, of a gradient that of both ways.
+    For a map it covers all lanes that did not fail, for a gradient both directions.
     """
 
     erased_bits: int = 0
-    """Bits that frees within the tolerance, pops and drops have erased."""
+    """The number of bits erased by frees within the tolerance, pops and drops."""
     drift: float = 0.0
-    """The largest residue that was checked, in parts of what was allowed; 0 if none was."""
+    """The largest residue that was checked, relative to the allowed one; 0 if there was none."""
     log: Any = None
-    """What a strict call keeps so that its inverse restores every bit; None of other calls."""
+    """The log of a strict call, by which its inverse restores every bit; None for other calls."""
     bits: str = "stated"
-    """Which bits functions of floats have: "machine" if they are those of this one's libraries."""
+    """The option `bits`: "machine" if functions of floats are those of this machine's libraries."""
     judge: Judge | None = field(default=None, repr=False, compare=False)
-    """What estimates the error."""
+    """The estimator of the error."""
 
     @property
     def error(self) -> Result | None:
-        """By how much each number may be off, in absolute terms; None if that is not known.
+        """The estimated absolute error of each number; None if it is not known.
 
-        Of a gradient it is computed when it is first asked for (`rvm.derive.estimate`), of a call
-        it is known if that was made with `error=True` (`rvm.derive.result_errors`).
+        For a gradient it is computed when first read (`rvm.derive.estimate`); for a call it is
+        known if the call had `error=True` (`rvm.derive.result_errors`).
         """
         return None if self.judge is None else self.judge.error
 
     def estimate(self) -> None:
-        """Compute the error at once."""
+        """Compute the error now."""
         if self.judge is not None:
             self.judge.now()
 
     @classmethod
     def of(cls, *runs: Rounding, judge: Judge | None = None) -> Info:
-        """The info of runs that make up one."""
+        """The combined info of several runs."""
         drift = max((run.drift for run in runs), default=0.0)
         bits = {getattr(run, "bits", "stated") for run in runs}
         erased = sum(run.erased_bits for run in runs)
@@ -73,13 +73,14 @@ class Info:
 
 
 Told = Info | Rounding | Callable[[], Info]
-"""What a result's info is made of when it is asked for."""
+"""The data from which a result's info is made on request."""
 
 
 class Result(Mapping[str, Any]):
     """The parameters of a finished call, by name: `out.y`, `out["y"]`, `f(**out)`.
 
-    `info` is what the run says of itself, and no item; a parameter of that name is `out["info"]`.
+    `info` is the information about the run, and not an item; a parameter of that name is
+    `out["info"]`.
     """
 
     __slots__ = ("_info", "_values")
@@ -92,7 +93,7 @@ class Result(Mapping[str, Any]):
 
     @property
     def info(self) -> Info:
-        """What rounding did in the run.  Records, which are not runs, have none."""
+        """The rounding in the run.  Records, which are not results of runs, have no info."""
         found = self._info
         if found is None:
             # What is asked for then is a field of that name.
@@ -154,7 +155,7 @@ def is_of_a_run(value: object) -> bool:
 
 
 def values_of(result: Result) -> dict[str, Any]:
-    """The values by name, in a dictionary of one's own."""
+    """The values by name, in a new dictionary."""
     return result._values.copy()
 
 

@@ -1,4 +1,4 @@
-"""Library calls as transactions: on any exception a caller's data is as it was."""
+"""Library calls as transactions: any exception restores the caller's data."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def transact(
     saved: Saved | None = None,
     check: Callable[[list[Any], float], None] | None = None,
 ) -> Result:
-    """A machine's results; on any exception a caller's arrays and lists are as they were.
+    """The results of a machine; on any exception the caller's arrays and lists are restored.
 
-    `saved` has copies of the arrays, if the machine has begun; `on_error="stop"` needs none.
-    `check` judges the registers at the end, and the drift.
+    `saved` has copies of the arrays, if the machine has already begun; with `on_error="stop"` none
+    are needed. `check` judges the registers at the end, and the drift.
     """
     code, regs = machine.state.frames[0].code, machine.state.frames[0].regs
     stacks = stacks_of(code.function, inputs)
@@ -70,7 +70,7 @@ def transact(
 
 
 def _told(error: Fault, machine: Machine, saved: Saved) -> None:
-    """Have an error show values as they were at it, not as they are when data are put back."""
+    """Render the values in an error before data are restored, so that it shows the old ones."""
     if machine.options.on_error == "stop":
         error.values.setdefault("machine", machine)
         return
