@@ -1,1 +1,1 @@
-"""What a run costs: the rows of the cost table, and counts of what was executed."""
+"""The cost of runs: the costs of instructions, and counts of executed instructions."""

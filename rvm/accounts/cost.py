@@ -52,19 +52,18 @@ class Kind(NamedTuple):
 
 
 Size = tuple[int, ...] | int
-"""What a cost depends on: an array's shape, or a length that an expression gives."""
+"""A size on which costs depend: an array's shape, or a length given by an expression."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What executing an instruction once takes.
+    """The cost of executing an instruction once.
 
     `checks`: conditions, freed or popped values, factors, expressions passed by reference and
-    places that may overlap, which the run looks at so that nothing is lost unseen.
-    `sent`: the bits that an effect takes out of the machine.
-    `overwritten`: the bits that an ordinary machine would erase doing the same: every place that
-    is changed or given up, an expression passed to a call, what is sent out, and at a come-from the
-    bit that says which way it was reached.
+    places that may overlap, which the run checks so that no information is lost unnoticed. `sent`:
+    the bits that an effect takes out of the machine. `overwritten`: the bits that an ordinary
+    machine would erase doing the same: every place that is changed or removed, an expression passed
+    to a call, output of effects, and at a come-from the bit that says how it was reached.
     """
 
     work: Mapping[Kind, int]
@@ -74,9 +73,9 @@ class Cost:
 
 
 def measured(stmts: Sequence[Stmt], registers: Sequence[Register]) -> tuple[Expr, ...]:
-    """What the cost of an instruction depends on besides its text, each once.
+    """The values, besides its text, on which the cost of an instruction depends, each once.
 
-    Those are the array places whose elements it works on, and the lengths that `scatter` is given.
+    These are the array places whose elements it works on, and the lengths given to `scatter`.
     """
     found: dict[Expr, None] = {}
     for stmt in stmts:
@@ -97,10 +96,10 @@ def cost(
     clashes: int = 0,
     inout: Iterable[int] = (),
 ) -> Cost:
-    """What an instruction costs, given the sizes of what `measured` names.
+    """The cost of an instruction, given the sizes of the values in `measured`.
 
-    `clashes` is the number of pairs of places that the run must find apart, `inout` the registers
-    that the callee of a call may change.
+    `clashes` is the number of pairs of places whose overlap the run must check, `inout` the
+    registers that the callee of a call may change.
     """
     count = _Count(registers, sizes)
     for stmt in stmts:
@@ -132,7 +131,7 @@ def _operands(stmt: Stmt, registers: Sequence[Register]) -> Iterator[Expr]:
 
 
 def _worked_on(node: Expr) -> Iterator[Expr]:
-    """A node and what is inside it, without arrays that only their lengths are asked of."""
+    """A node and its subexpressions, except arrays of which only lengths are used."""
     stack = [node]
     while stack:
         top = stack.pop()
@@ -198,7 +197,7 @@ class _Count:
                         self.overwritten += self.sent
 
     def _life(self, stmt: Alloc | Free | Fresh | Drop, reg: Place) -> None:
-        """A register that comes or goes: its elements are moved, and checked if they are known."""
+        """A register that is created or removed: its elements are moved, and checked if known."""
         t = self.registers[reg.reg].type
         n = self._elements(reg) if isinstance(t, Array) else 1
         self._add(MOVES, elem_of(t), n)

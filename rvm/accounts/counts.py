@@ -27,14 +27,14 @@ from rvm.state import Frame
 from rvm.types import I64, Stack, elem_of, rank_of
 
 Key = tuple[Size, ...]
-"""The sizes of what an instruction's cost depends on, in the order of `Sized.of`."""
+"""The sizes on which an instruction's cost depends, in the order of `Sized.of`."""
 
 
 class Pending(Protocol):
     """Counters that are kept elsewhere, in a form of their own."""
 
     def settle(self) -> None:
-        """Add what they stand for to their node's counts, and begin anew."""
+        """Add the pending counts to those of their node, and reset them."""
 
 
 class Node:
@@ -71,14 +71,14 @@ class Node:
         self.rounded: dict[int, int] = defaultdict(int)
         """Bits that updates of inexact numbers lost; see `rvm.numbers.gaps.lost`."""
         self.sizes: dict[int, dict[Key, int]] = defaultdict(lambda: defaultdict(int))
-        """How often an instruction on arrays found which sizes."""
+        """For each instruction on arrays, how often it met which sizes."""
         self.children: dict[int, Node] = {}
-        """What calls lead to; a recursive one to a node that stands above."""
+        """The nodes of calls; for a recursive call, the node of the same function further up."""
         self.pending: list[Pending] = []
         """Counts that are kept elsewhere."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """The counts by instruction, up to date; what generated code counts in stays behind."""
+        """The counts by instruction, up to date, without the counters of generated code."""
         self.settle()
         return {name: getattr(self, name) for name in ("children", "done", "erased", "jumps")} | {
             "rounded": self.rounded,
@@ -140,7 +140,7 @@ class Node:
     # ------------------------------------------------------------ counting
 
     def settle(self) -> None:
-        """Add what the counters of generated code stand for to the counts by instruction."""
+        """Add the counters of generated code to the counts by instruction."""
         for elsewhere in self.pending:
             elsewhere.settle()
 
@@ -152,7 +152,7 @@ class Node:
         return sum(self.done) + sum(self.jumps) + sum(self.returns)
 
     def executed(self, pc: int) -> int:
-        """How often the instruction at `pc` was executed, as one end of a jump too."""
+        """The number of times the instruction at `pc` was executed, also as an end of a jump."""
         instr = self.code.instrs[pc]
         n = self.done[pc]
         if instr.op == "br":
@@ -162,7 +162,7 @@ class Node:
         return n
 
     def costs(self, pc: int) -> Iterator[tuple[int, Cost]]:
-        """How often the instruction at `pc` was executed at which cost."""
+        """The number of executions of the instruction at `pc`, for each cost."""
         sized = sized_of(self.code)
         if not sized.of[pc]:
             yield self.executed(pc), sized.cost(pc, ())
@@ -172,7 +172,7 @@ class Node:
 
 
 class Sized:
-    """What the costs of a code's instructions depend on, and those costs."""
+    """The sizes on which the costs of a code's instructions depend, and these costs."""
 
     def __init__(self, code: Code) -> None:
         self.code = code
@@ -202,7 +202,7 @@ class Sized:
         return out
 
     def may_erase(self, pc: int) -> bool:
-        """Whether executing the instruction may erase bits of what it frees."""
+        """Whether executing the instruction may erase bits when it frees a value."""
         instr = self.code.instrs[pc]
         if instr.op not in ENDS:
             return False
@@ -210,7 +210,7 @@ class Sized:
         return not isinstance(t, Stack) and (instr.op == "drop" or not elem_of(t).is_exact)
 
     def cost(self, pc: int, key: Key) -> Cost:
-        """What the instruction costs when it finds these sizes."""
+        """The cost of the instruction for these sizes."""
         found = self._costs.get((pc, key))
         if found is None:
             code = self.code
@@ -240,7 +240,7 @@ def _steady(node: Expr) -> bool:
 
 
 def _bounds(step: Step) -> Iterator[Expr]:
-    """What the lengths behind a step follow from."""
+    """The expressions that determine the lengths after a step."""
     if isinstance(step, Shaped):
         yield from step.dims
     elif isinstance(step, Index):
@@ -258,16 +258,16 @@ def sized_of(code: Code) -> Sized:
 
 
 class Counts:
-    """Counts of a run, or of the part of one for which a machine was told to count.
+    """Counts of a run, or of the part of one for which counting was requested.
 
-    `calls`, if given, gets the time and the code of every call entered, and of every return.
+    `calls`, if given, receives the time and the code of every call entered, and of every return.
     """
 
     def __init__(self, calls: CallWatcher | None = None) -> None:
         self.roots: list[Node] = []
         """One for each outermost code: a machine that turns has two."""
         self.path: list[Node] = []
-        """The nodes of the frames under way."""
+        """The nodes of the active frames."""
         self.calls = calls
 
     def align(self, frames: Sequence[Frame]) -> list[Node]:
@@ -327,7 +327,7 @@ class CallWatcher:
     """A listener to calls; this one ignores them."""
 
     least: int = 0
-    """Calls of fewer ticks need not be told of; it may grow, but not fall."""
+    """Calls of fewer ticks need not be reported; it may grow, but not decrease."""
 
     def enter(self, code: Code, time: int) -> None:
         """A call was entered; `time` is that after its tick."""
@@ -336,9 +336,9 @@ class CallWatcher:
         """A function was left at a time."""
 
     def called(self, code: Code, entered: int, left: int) -> None:
-        """A call was entered and left: calls that are told of so come in the order of their ends.
+        """Report a call, entered and left; such reports come in the order in which calls end.
 
-        Engines tell of a call in this way or by `enter` and `leave`.
+        Engines report a call either in this way, or by `enter` and `leave`.
         """
         self.enter(code, entered)
         self.leave(left)

@@ -57,7 +57,7 @@ class Pools:
     items: Rows
     steps: Rows
     budget: int
-    """How much work (see `layout.work`) the instructions may still hold."""
+    """The amount of work (see `layout.work`) that remaining instructions may have."""
     items_taken: int = 0
     steps_taken: int = 0
 
@@ -68,7 +68,7 @@ class Pools:
 
 
 class Body:
-    """A function being built: its expressions first, then what refers to them."""
+    """A function during decoding: first its expressions, then the parts that refer to them."""
 
     def __init__(
         self, name: str, pools: Pools, parts: Mapping[str, Rows], registers: int, lists: int

@@ -1,8 +1,8 @@
-"""From the bytes of a `.rbc` file to a program, trusting none of them.
+"""Decoding of a `.rbc` file into a program, without trusting the file.
 
-Every stretch of every table is taken exactly once and in order, so that what is
-built is in proportion to the file; indices are compared with what is there;
-nothing recurses.  Types are not stored with expressions but computed anew.
+Every range of every table is consumed exactly once and in order, so the size of the result is
+proportional to that of the file. Indices are checked against the tables, and nothing recurses.
+Types of expressions are not stored but computed.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from rvm.verify.nodes import constant_fits, is_type
 def decode(data: bytes) -> Program:
     """The program in the bytes of a `.rbc` file.
 
-    BytecodeError B001 … B017 says what is wrong with them.  Whether the program is sound is for
-    `rvm.verify` to say.
+    BytecodeError B001 … B017 describes defects.  Whether the program is valid is decided by
+    `rvm.verify`.
     """
     return _Reader(data).program()
 

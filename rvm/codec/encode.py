@@ -71,8 +71,8 @@ CANNOT = "B018"
 def encode(program: AnyProgram) -> bytes:
     """The bytes of a `.rbc` file.
 
-    BytecodeError B018 if the program holds what no file can (a template without types, an
-    expression or an operand list beyond the limits); every verified program has bytes.
+    BytecodeError B018 if the program cannot be stored (a template without types, an expression or
+    an operand list beyond the limits); every verified program can.
     """
     writer = _Writer()
     try:
@@ -165,7 +165,7 @@ class _Writer:
 
 
 class _Body:
-    """One function on its way into the tables; expressions are numbered within it."""
+    """A function while it is added to the tables; expressions are numbered within it."""
 
     def __init__(self, writer: _Writer, function: Function) -> None:
         self.w = writer

@@ -17,7 +17,7 @@ VERSION = 1
 HEADER = struct.Struct("<8sHHIQ16s")
 """Magic, version, flags (0), number of tables, length of the file, checksum."""
 DIGEST_AT = 24
-"""Where the checksum stands; it covers all of the file but itself."""
+"""The offset of the checksum, which covers the whole file except itself."""
 DIRECTORY = struct.Struct("<4sIII")
 """A table's tag, offset, size in bytes, width of a record."""
 
@@ -103,5 +103,5 @@ def seal(data: bytearray) -> bytes:
 
 
 def work(sizes: int, operands: int) -> int:
-    """What an instruction counts: the nodes of its operands, and its pairs of operands."""
+    """The work of an instruction: the nodes of its operands, and its pairs of operands."""
     return sizes + operands * operands // 2

@@ -1,9 +1,8 @@
-"""Programs in pickles: as bytecode, with the modules that define their opcodes and functions.
+"""Pickling of programs: as bytecode, with the modules that define their opcodes and functions.
 
-Importing this module tells `pickle` so.
-
-A program that is read again and again, as the workers of a pool do with every task, is one object
-with one cache: what was compiled for the first task serves the others.
+Importing this module registers it with `pickle`.  A program that is unpickled repeatedly, as by
+pool workers for every task, is one object with one cache: code compiled for the first task serves
+the others.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from rvm.isa import FUNCTIONS, OPCODES
 from rvm.program import Program
 
 KEPT = 16
-"""How many of the programs read last are found again."""
+"""The number of recently unpickled programs that are remembered."""
 
 Reduced = tuple[Callable[[bytes, tuple[str, ...]], Program], tuple[bytes, tuple[str, ...]]]
 
 
 def reduced(program: Program) -> Reduced:
-    """What `pickle` writes for a program.  BytecodeError B018 if no file can hold it."""
+    """The pickled form of a program. BytecodeError B018 if it cannot be stored as bytecode."""
     found = program.cache.get(reduced)
     if not isinstance(found, tuple):
         found = program.cache[reduced] = (encode(program), definers(program))
@@ -35,9 +34,9 @@ def reduced(program: Program) -> Reduced:
 
 @lru_cache(maxsize=KEPT)
 def revived(data: bytes, modules: tuple[str, ...]) -> Program:
-    """The program in a pickle, after the modules that define what it uses are imported.
+    """Unpickle a program, after importing the modules that define its opcodes and functions.
 
-    BytecodeError B012, B013 if an opcode or a function is not known even so.
+    BytecodeError B012, B013 if an opcode or a function is still unknown.
     """
     for module in modules:
         try:

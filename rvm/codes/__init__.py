@@ -1,6 +1,6 @@
-"""The long texts of diagnostics: a folder `codes` of Markdown in each package that reports some.
+"""The long explanations of diagnostics, in Markdown, in a folder `codes` of each package.
 
-A section is a diagnostic: `## A013: its title`, then what it means, an example and a way out.
+A section is a diagnostic: `## A013: its title`, then its meaning, an example and a remedy.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SECTION = re.compile(r"^## (\w+): (.+)\n", re.M)
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The long form of a diagnostic: a title, then what it means, an example and a way out."""
+    """The long form of a diagnostic: a title, its meaning, an example and a remedy."""
 
     title: str
     text: str

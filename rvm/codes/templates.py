@@ -14,9 +14,9 @@ _PIECE = re.compile(r"\{\{|\}\}|\{(?P<hole>:(?P<form>x|[^\w\s]{2}))?\}|\{[^{}]*\
 
 
 def holes(template: str) -> Iterator[tuple[str, str | None]]:
-    """The braces of a text that are not doubled: how each is written, and its form.
+    """The braces of a text that are not doubled: the text of each, and its form.
 
-    The form is "" for a value as it is, "x" or a pair of brackets, None for what is no hole.
+    The form is "" for a plain value, "x" or a pair of brackets, None if the braces are not a hole.
     """
     for piece in _PIECE.finditer(template):
         if piece[0] not in ("{{", "}}"):
@@ -24,7 +24,7 @@ def holes(template: str) -> Iterator[tuple[str, str | None]]:
 
 
 def filled(template: str, fill: Callable[[str, str], str]) -> str:
-    """A text in which `fill(form, hole)` stands for each hole."""
+    """A text with each hole replaced by `fill(form, hole)`."""
 
     def put(piece: re.Match[str]) -> str:
         if piece[0] in ("{{", "}}"):

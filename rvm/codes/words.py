@@ -51,7 +51,7 @@ def plainly(value: Any) -> str:
 
 
 def described(value: Any) -> str:
-    """What was given instead of what was asked for: its kind, and itself where it is short."""
+    """A description of a wrong value: its kind, and the value itself if it is short."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if value is None:
@@ -66,13 +66,13 @@ def described(value: Any) -> str:
 
 
 def meant(word: object, known: Iterable[str]) -> str | None:
-    """The name that a misspelt one may stand for."""
+    """The known name that a misspelt one probably means."""
     near = get_close_matches(str(word), list(known), 1)
     return near[0] if near else None
 
 
 def instead(word: object, known: Iterable[str], otherwise: str) -> str:
-    """A hint that names what a misspelt word may stand for, else one that says what there is."""
+    """A hint with the name that a misspelt word probably means, or else with the known names."""
     near = meant(word, known)
     return f"did you mean `{near}`?" if near else otherwise
 

@@ -21,49 +21,50 @@ from rvm.types import Scalar, elem_of
 FINEST = 1e-6
 """The tolerance for numbers of double precision."""
 SLACK = 40
-"""How many times the error to be expected of a quotient of coarser numbers is tolerated."""
+"""The factor on the expected error of a quotient of coarser numbers that is tolerated."""
 NOISE = 4
 """Units of rounding that a loss is granted."""
 LARGEST = 2.0**-5
 """The first step, as a part of a number's size."""
 HALVINGS = 30
-"""So many times a step is halved at most."""
+"""The largest number of halvings of a step."""
 FURTHER = 5
-"""How many times the step that confirms a quotient is halved."""
+"""The number of halvings of the step that confirms a quotient."""
 CLOSE = 1e-3
-"""How far apart the two may be, as a part of the quotient."""
+"""The largest accepted difference of the two, relative to the quotient."""
 MOST = 200
-"""So many numbers of an array are looked at."""
+"""The largest number of elements of an array that are checked."""
 SURE = 3
-"""How many times its own estimate a quotient may be off."""
+"""The factor on a quotient's error estimate beyond which it counts as off."""
 BESIDE = 3
-"""At so many places above a number, and below it, the loss tells how it rounds."""
+"""The number of points above a number, and below it, at which the rounding of the loss is
+measured."""
 SMOOTH = 4
 """Differences of this order and above are of rounding alone."""
 DEVIATIONS = 2
-"""How many standard deviations rounding may change a loss by."""
+"""The number of standard deviations by which rounding may change a loss."""
 
 
 @dataclass(frozen=True, slots=True)
 class GradRow:
-    """One real number among the inputs: the loss's derivative by it, in two ways."""
+    """A real number among the inputs, with the loss's derivative by it, computed in two ways."""
 
     place: str
     gradient: float
     quotient: float
     uncertainty: float = 0.0
-    """How far the quotient itself may be off, by its own estimate."""
+    """The estimated error of the quotient."""
     note: str = ""
-    """Why there is no quotient, if the function fails near the point."""
+    """The reason why there is no quotient, if the function fails near the point."""
 
     @property
     def size(self) -> float:
-        """What errors are measured by: the greater of the two."""
+        """The size to which errors are relative: the larger of the two."""
         return max(abs(self.gradient), abs(self.quotient))
 
     @property
     def error(self) -> float:
-        """How far they differ, relative to their size."""
+        """Their difference, relative to their size."""
         gap = abs(self.gradient - self.quotient)
         return gap / self.size if gap and not math.isnan(gap) else gap
 
@@ -76,7 +77,7 @@ class GradRow:
 
     @property
     def tells(self) -> bool:
-        """Whether the quotient's own error is no larger than the two, so that it says anything."""
+        """Whether the quotient's own error is no larger than the two, so the row is meaningful."""
         return self.gradient == self.quotient or not self.uncertainty > self.size
 
 
@@ -92,13 +93,13 @@ class GradCheck:
     def ok(self) -> bool:
         """Whether no two differ by more than the tolerance (NaN always does).
 
-        Rows that tell nothing (`GradRow.tells`) do not differ either.
+        Rows that are not meaningful (`GradRow.tells`) do not count as differing.
         """
         return all(r.agrees(self.tolerance) for r in self.rows)
 
     @property
     def worst(self) -> GradRow | None:
-        """The row with the greatest error, those that do not agree before all others."""
+        """The row with the greatest error; rows that disagree come before all others."""
 
         def key(row: GradRow) -> tuple[bool, float]:
             error = math.inf if math.isnan(row.error) else row.error
@@ -155,11 +156,11 @@ def compared(
     most: int = MOST,
     watch: Callable[[str], None] = lambda place: None,
 ) -> GradCheck:
-    """The gradient of a loss compared with differences of it, extrapolated to steps of zero.
+    """The gradient of a loss compared with finite differences, extrapolated to step zero.
 
-    See `rvm.check_grad` for `step`, `tolerance` and `most`.  `watch` is told which number is next.
-    C. J. F. Ridders, Adv. Eng. Software 4, 1982.  Where steps below 1 are too long, parts of the
-    number itself are tried.
+    See `rvm.check_grad` for `step`, `tolerance` and `most`.  `watch` is called with the index of
+    the next number. C. J. F. Ridders, Adv. Eng. Software 4, 1982.  Where steps relative to 1 are
+    too long, steps relative to the number itself are tried.
     """
     unit = _unit(target.program, target.name)
     if tolerance is None:
@@ -188,10 +189,10 @@ def compared(
 def _quotient(
     move: _Move, loss: Callable[[Any], float], unit: float, step: float
 ) -> tuple[float, float]:
-    """The derivative along a move by differences, and how far it may be off.
+    """The derivative along a move by finite differences, and its estimated error.
 
-    Steps are parts of the number's size, at least of 1; if that tells little, of the number itself.
-    An error of the function is raised if it fails at all steps.
+    Steps are relative to the number's size, but at least to 1; if the result is poor, to the number
+    itself.  If the function fails at all steps, its error is raised.
     """
     best = math.nan, math.inf
     failed: RvmError | None = None
@@ -213,10 +214,10 @@ def _quotient(
 def _extrapolated(
     move: _Move, loss: Callable[[Any], float], unit: float, step: float
 ) -> tuple[float, float]:
-    """The best of Ridders' tables for steps of step / 2ⁱ, and its error.
+    """The best entry of Ridders' tables for the steps step / 2ⁱ, and its error.
 
-    Steps at which the function fails are passed over.  What rounding does to the loss is measured
-    close by, once the table tells no more, and then the best is chosen again.
+    Steps at which the function fails are skipped.  Once the table stops improving, the rounding
+    error of the loss is measured nearby, and the best entry is chosen again.
     """
     at: list[_Pair] = []
     best, least = math.nan, math.inf
@@ -263,7 +264,7 @@ class _Pair:
         return (self.up - self.down) / self.width
 
     def noise(self, unit: float) -> float:
-        """What the units of rounding that each loss is granted make of the quotient."""
+        """The error of the quotient from the units of rounding granted to each loss."""
         return NOISE * unit * (abs(self.up) + abs(self.down)) / self.width
 
 
@@ -278,9 +279,9 @@ def _pair(move: _Move, loss: Callable[[Any], float], step: float) -> _Pair | Non
 def _table(at: list[_Pair], unit: float, noise: float) -> tuple[float, float]:
     """The best entry of Ridders' table, and its error.
 
-    Row i has the quotient of the i-th pair, and what is extrapolated from it.  An entry's error is
-    how far it is from the two that it was made from, and what rounding of the losses, which may
-    change a difference by `noise`, does to its quotient.
+    Row i has the quotient of the i-th pair, and its extrapolations.  The error of an entry is its
+    distance from the two entries that it was made from, plus the effect of rounding in the losses,
+    which may change a difference by `noise`.
     """
     best, least = math.nan, math.inf
     above: list[float] = []
@@ -299,7 +300,7 @@ def _table(at: list[_Pair], unit: float, noise: float) -> tuple[float, float]:
 
 
 def _near(move: _Move, loss: Callable[[Any], float], step: float) -> list[_Pair] | None:
-    """Losses at equal distances up to a step, up and down; None if there are none."""
+    """Losses at equally spaced points up to a step, on both sides; None if there are none."""
     try:
         pairs = [_pair(move, loss, step * k / BESIDE) for k in range(1, BESIDE + 1)]
     except RvmError:
@@ -308,9 +309,9 @@ def _near(move: _Move, loss: Callable[[Any], float], step: float) -> list[_Pair]
 
 
 def _measured(centre: float, near: list[_Pair]) -> float:
-    """By how much rounding may change the difference of two losses.
+    """The amount by which rounding may change the difference of two losses.
 
-    Differences of high order of losses at equal distances leave little but rounding.  J. J. Moré
+    High-order differences of losses at equal distances leave little except rounding.  J. J. Moré
     and S. M. Wild, SIAM J. Sci. Comput. 33, 2011.
     """
     row = np.array([*(p.down for p in reversed(near)), centre, *(p.up for p in near)])
@@ -373,10 +374,10 @@ class _Move:
         return x * scale or float(np.max(np.abs(self.raw), initial=0.0)) * scale or 1.0
 
     def both(self, step: float) -> tuple[Any, Any, float] | None:
-        """The register's values with the number moved up, and down, and how far these are apart.
+        """The register's values with the number moved up and down, and the distance between these.
 
-        The quotient is taken between numbers that the type has; None where the step is too small to
-        make one of them another.
+        The quotient is taken between numbers of the type; None if the step is too small to change
+        one.
         """
         t, x = self.type, _at(self.raw, self.index)
         if t.is_fixed:
@@ -414,7 +415,7 @@ def _at(held: Any, index: tuple[int, ...]) -> Any:
 
 
 def _put(held: Any, index: tuple[int, ...], x: Any) -> Any:
-    """A register's raw value with another number in it."""
+    """A register's raw value with one number replaced."""
     if not index:
         return x
     if isinstance(held, list):

@@ -1,7 +1,7 @@
-"""Gradients that go straight to machine code: one run there and back for value and adjoints.
+"""Gradients by direct calls of machine code: one run forwards and back for value and adjoints.
 
-What is out of the ordinary is left to `rvm.derive.gradients`, as `rvm.run.direct` leaves it to
-binding.  The program that is run is only made if its machine code is not kept from another process.
+Unusual cases are left to `rvm.derive.gradients`, as `rvm.run.direct` leaves them to binding. The
+program is only made if its machine code is not in the cache of another process.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from rvm.derive.places import Named
 
 Made = TypeVar("Made")
-"""What is made once: runs of a gradient program, for one loss or for all."""
+"""Parts that are made only once: runs of a gradient program, for one loss or for all."""
 Bars = dict[int, Any]
 """Adjoints by parameter register."""
 Found = tuple[list[Any], Result]
@@ -56,10 +56,11 @@ Found = tuple[list[Any], Result]
 
 
 class ThereAndBack:
-    """A function's gradient program, run on machine code in one go.
+    """A function's gradient program, run as machine code in one call.
 
-    On the way further registers gain the values of parameters that are single floats, and the last
-    that of the loss, if there is a place for it.  Parameters `without` adjoints are only read.
+    In between, further registers receive the values of parameters that are single floats, and the
+    last one that of the loss, if there is a place for it.  Parameters `without` adjoints are only
+    read.
     """
 
     def __init__(
@@ -175,9 +176,9 @@ class ThereAndBack:
         return regs, named_duals(function, duals, info, wrt)
 
     def _taken(self, inputs: Mapping[str, Any]) -> tuple[list[Any], list[Any], int]:
-        """The inputs' raw values by register, what slots are packed from, and how many bytes count.
+        """The inputs' raw values by register, the values to pack into slots, and the bytes counted.
 
-        Arrays are the caller's own, or copies without gaps.
+        Arrays are the caller's own, or contiguous copies.
         """
         if self.intake is not None:
             try:
@@ -257,7 +258,7 @@ def direct_gradient(
 def _made(
     target: Target, loss: str, without: frozenset[int], make: Callable[[], Made | None]
 ) -> Made | None:
-    """What runs a gradient, made at first use."""
+    """The runner of a gradient, made at first use."""
     if target.undo:
         return None
     code, options = image_of(target.program).code(target.name, False), target.options

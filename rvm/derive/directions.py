@@ -97,7 +97,8 @@ class Pushforward:
 def jvp(target: Target, tangents: Seeds, inputs: Seeds) -> tuple[Result, Result]:
     """The results, and their tangents for given tangents of the inputs (others: zero).
 
-    Both are of one run; where that fails, the error is that of the function itself if it fails too.
+    Both come from one run. If it fails, the error is that of the function itself, if that fails
+    too.
     """
     start = raw_inputs(target, inputs)
     push = Pushforward(target.program, target.name, start, target.options, target.undo)
@@ -152,7 +153,7 @@ def jacobian(
 
 
 def _pulled(pull: Pullback, shapes: Mapping[int, Shape]) -> Sweep | None:
-    """Runs back with all unit adjoints of the registers named, whose shapes these are.
+    """Run back with all unit adjoints of these registers, which have these shapes.
 
     None if the values do not come back.
     """
@@ -173,7 +174,7 @@ def blocks(
     *,
     rows: bool,
 ) -> dict[tuple[int, int], Any]:
-    """The derivatives of registers by others, from runs along the former (`rows`) or the latter.
+    """The derivatives of registers by others, from runs along either (`rows`: along the former).
 
     `sweep` has for each register a row for each run.
     """
@@ -195,9 +196,9 @@ def blocks(
 def chosen(
     function: Function, names: Collection[str] | None, option: str = "wrt"
 ) -> dict[str, Layout]:
-    """The parameters that a matrix is made for, by name: the layouts of what carries duals.
+    """The parameters of a matrix, by name: the layouts of the parts that have duals.
 
-    InputError I008 where one of `names` is none of these.
+    InputError I008 if one of `names` is not among them.
     """
     slots = {k: k for k in bar_slots(function)}
     layouts = {p.name: bar_layout(p.layout, slots) for p in function.params}

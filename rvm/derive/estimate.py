@@ -49,9 +49,9 @@ Duals = Mapping[int, Any]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A gradient and what it was computed from: all that an estimate of its error needs.
+    """A gradient and the data from which it was computed, as needed to estimate its error.
 
-    `start` are the raw values of the parameters' registers, which nobody changes meanwhile.
+    `start` are the raw values of the parameters' registers, which must not change.
     """
 
     program: Program
@@ -70,7 +70,7 @@ class Evidence:
 
     @property
     def goes_back(self) -> bool:
-        """Whether the adjoints come from values that a run back has computed again.
+        """Whether the adjoints come from values that a run back has recomputed.
 
         In strict mode it takes them from the log.
         """
@@ -94,7 +94,7 @@ class Estimate:
 
     @cached_property
     def errors(self) -> dict[int, NDArray[np.float64]]:
-        """For each number of the adjoints by how much it may be off; infinite if none can tell."""
+        """The possible error of each number in the adjoints; infinite if it cannot be estimated."""
         known = self.known
         found = {k: np.asarray(g) for k, g in known.found.items()}
         if not any(g.size for g in found.values()):
@@ -132,7 +132,7 @@ class Estimate:
 
     @cached_property
     def returning(self) -> float:
-        """The part of the error that comes from running back, in parts of the gradient as `part`.
+        """The part of the error due to running back, relative to the gradient as in `part`.
 
         Tangents go forwards only, with what the run forwards has rounded: by what the adjoints are
         off from them, they are wrong because values have not come back.
@@ -244,7 +244,7 @@ def otherwise(program: Program, options: Options, seed: int) -> tuple[Program, O
 
 
 def same(a: Duals, b: Duals) -> bool:
-    """Whether all of `b` is in `a`, to the bit but for signs of zeros and kinds of NaN."""
+    """Whether all of `b` is in `a`, to the bit, ignoring signs of zeros and kinds of NaN."""
     return all(np.array_equal(a[k], b[k], equal_nan=True) for k in b)
 
 
@@ -262,7 +262,7 @@ def _bar(function: Function, k: int) -> RegisterType:
 
 
 def _silent(*values: Any) -> None:
-    """In the place of what a run tells others."""
+    """A replacement for callbacks that report on a run."""
 
 
 class Silence(dict[str, Callable[..., None]]):
@@ -278,7 +278,7 @@ def _size(function: Function, k: int, raw: Any) -> float:
 
 
 def muted(options: Options) -> Options:
-    """Options of a run that nobody sees, of what has been run before."""
+    """Options for an unobserved repetition of a run."""
     return replace(
         options,
         output=_silent,
@@ -299,7 +299,7 @@ def _random(rng: np.random.Generator, like: Any, size: float) -> NDArray[Any]:
 
 
 def _length(norm: float, least: float, size: float) -> float:
-    """How long an adjoint is taken to be: 1 / length is finite, as directions are that long."""
+    """The assumed length of an adjoint: 1 / length is finite, and is the length of directions."""
     length = max(norm, least / size if size else 0.0)
     return max(length, SHORTEST) if length else 0.0
 

@@ -1,9 +1,9 @@
-"""Whether a gradient is right: one judgement for every way to a gradient.
+"""The check of gradients: one judgement for every way to compute them.
 
-The adjoints are computed from values that the run back makes again.  Where each number came back
-to where it began, within `rounding.RETURN` of itself, the adjoints are right as far as rounding
-goes.  Where one did not, tangents tell what that has done to the gradient, or with a tolerance its
-error is estimated (`rvm.derive.estimate`), before it is refused.
+The adjoints are computed from values that the run back restores. Where each number came back to its
+start, within `rounding.RETURN` of itself, the adjoints are right up to rounding. Where one did not,
+tangents show the effect on the gradient; with a tolerance, its error is estimated
+(`rvm.derive.estimate`) before it is refused.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from rvm.types import F64, Array, Scalar, Stack, elem_of
 QUICK = (float, int)
 """Python's types of raw values that compare at once."""
 Finals = Mapping[int, Any]
-"""What parameters' registers held after the run forwards, as far as it is known."""
+"""The contents of the parameters' registers after the forward run, as far as known."""
 NONE: Finals = {}
 Witness = Callable[[], Evidence]
-"""What gives what a run there and back knows: asked when values are not back."""
+"""A function that returns the evidence from the runs, called when values are not back."""
 
 Verdict = Callable[[float], None]
-"""What refuses derivatives that are off by more than the limit, as a part of themselves."""
+"""A function that refuses derivatives whose relative error exceeds the limit."""
 
 
 def check_returned(
@@ -57,13 +57,13 @@ def check_returned(
     finals: Finals = NONE,
     drift: float = 0.0,
 ) -> Verdict | None:
-    """InvertibilityError R017 where the adjoints are wrong, or may be.
+    """Raise InvertibilityError R017 if the adjoints are wrong, or may be.
 
-    `start` and `ended` are the raw values of the parameters' registers, `finals` what is known of
-    those after the run forwards; what is missing is made again if it is needed.  `drift` is that of
-    the run back, with options `later`.  Values that are back bear the adjoints out, unless a
-    tolerance asks for more than that promises.
-    Where they do not, what comes back judges other derivatives by the same limit.
+    `start` and `ended` are the raw values of the parameters' registers; `finals` are the known ones
+    after the forward run, and missing ones are recomputed if needed. `drift` is that of the run
+    back, with options `later`. Values that came back confirm the adjoints, unless a tolerance
+    demands more than that guarantees. If they did not come back, the returned verdict judges other
+    derivatives by the same limit.
     """
     tolerance = options.tolerance
     if tolerance == INFINITY:
@@ -93,7 +93,7 @@ def later(options: Options) -> Options:
 
 
 def is_demanding(function: Function, options: Options) -> bool:
-    """Whether a tolerance asks for more than values that are back promise."""
+    """Whether a tolerance demands more than restored values guarantee."""
     tolerance = options.tolerance
     if tolerance is None or tolerance == 0:
         return False
@@ -103,7 +103,7 @@ def is_demanding(function: Function, options: Options) -> bool:
 def gradient_check(
     program: Program, name: str, undo: bool, regs: Sequence[Any], options: Options
 ) -> Callable[[Sequence[Any], float], None] | None:
-    """What judges a run of a function that is a gradient, by the registers at its end, and drift.
+    """A check of runs of a gradient function, by the registers at the end, and the drift.
 
     `regs` are the registers before the run.  None for other functions, and for inverses.
     """
@@ -162,7 +162,7 @@ def strays(
 
 
 def limit_of(t: Scalar, exactly: bool) -> float:
-    """How far a number of type `t` may be from where it began, in parts of itself."""
+    """The allowed distance of a number of type `t` from its start, relative to itself."""
     return 0.0 if exactly else return_limit(t)
 
 
@@ -190,7 +190,7 @@ def _not_held(
     finals: Finals,
     off: list[int],
 ) -> list[int]:
-    """Those that are off even by the measure of what they held, as numbers that began as zero."""
+    """Registers that are off even relative to what they held, for those that began as zero."""
     out = []
     for k in off:
         begun, back = start[k], ended[k]
@@ -209,7 +209,7 @@ def _not_held(
 def _forwards(
     function: Function, start: Sequence[Any], options: Options, known: Evidence
 ) -> list[Any]:
-    """The parameters' registers after another run forwards, which nobody sees."""
+    """The parameters' registers after another forward run, without observers."""
     regs = [copied(v) for v in start[: function.n_args]]
     return Run(known.program, known.name, regs, muted(options), undo=known.undo).regs
 

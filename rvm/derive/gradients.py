@@ -39,7 +39,7 @@ from rvm.transform.programs import gradient_program
 from rvm.types import Array, Scalar, Stack, elem_of
 
 Watch = Callable[[Machine, str], AbstractContextManager[object]]
-"""What surrounds the run of a machine, which goes a way that is named: for progress bars."""
+"""A context around the run of a machine in a named direction, for progress bars."""
 
 
 def unwatched(machine: Machine, way: str) -> AbstractContextManager[object]:
@@ -76,12 +76,12 @@ class Pullback:
         self._consumed = False
         """Whether it has gone back, which its adjoints do in place."""
         self._entered: list[Callable[[dict[int, Any]], None]] = []
-        """What entered the adjoints of the results, which the run back consumes."""
+        """Functions that entered the adjoints of the results, which the run back consumes."""
         self._seeded: frozenset[int] = frozenset()
         """The registers in whose adjoints something was entered."""
         self.verdict: Verdict | None = None
-        """What judges other derivatives, where values did not come back and the adjoints are right
-        all the same."""
+        """The judge of other derivatives, if values did not come back but the adjoints are
+        right."""
         self.bars = {k: zero_dual(self.function, k, self.regs[k]) for k in bar_slots(self.function)}
 
     @property
@@ -90,7 +90,7 @@ class Pullback:
         return self.target.function
 
     called = "pullback"
-    """What it is called where a call of its methods is shown."""
+    """The name of the function in messages about calls of its methods."""
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -109,9 +109,9 @@ class Pullback:
 
     @door
     def value(self, loss: str) -> float:
-        """The value of a scalar place of the results: what `seed` starts the adjoints of.
+        """The value of a scalar place of the results, for which `seed` starts the adjoints.
 
-        Of a log64 that is its logarithm.
+        For a log64 it is the logarithm.
         """
         place = self.loss(loss)
         raw = self.regs[place.slot]
@@ -158,11 +158,11 @@ class Pullback:
 
     @door
     def __call__(self, wrt: Collection[str] | None = None, *, check: bool = True) -> Result:
-        """Run back with the adjoints: those of the inputs, by parameter.
+        """Run back with the adjoints, and return those of the inputs, by parameter.
 
-        InvertibilityError R017 if the values do not come back to where they began and the adjoints
-        are not right either; `check=False` leaves that to the caller.  UsageError U005 the second
-        time.
+        InvertibilityError R017 if the values do not come back to their start and the adjoints are
+        not right either; `check=False` leaves this to the caller.  UsageError U005 on a second
+        call.
         """
         by_parameter(self.function, self.bars, lambda layout: None, wrt=wrt)
         if self._consumed:
@@ -202,7 +202,7 @@ class Pullback:
 
     @property
     def info(self) -> Info:
-        """What rounding did in the run forwards, and in that back."""
+        """The rounding in the forward run and in the run back."""
         return Info.of(self._there.rounding, self._back.rounding)
 
     @property
@@ -231,15 +231,15 @@ class Pullback:
         return not strays(self.function, self.start, regs, self.options, self._witness({}), known)
 
     def _finals(self) -> dict[int, Any]:
-        """The results that are numbers: the run back has consumed the others."""
+        """The results that are numbers; the run back has consumed the others."""
         return {k: v for k, v in enumerate(self.regs) if not isinstance(v, (np.ndarray, list))}
 
     def evidence(self, found: Mapping[int, Any]) -> Evidence:
-        """What the runs know, with the adjoints that were found."""
+        """The evidence from the runs, with the adjoints that were found."""
         return self._witness(found)()
 
     def _witness(self, found: Mapping[int, Any]) -> Callable[[], Evidence]:
-        """What gives the evidence; it holds no more than that."""
+        """A function that returns the evidence; it keeps nothing else alive."""
         known = self.target, self.start, self._heights, self._entered
         return partial(_evidence, *known, found)
 
@@ -251,7 +251,10 @@ def _evidence(
     entered: Sequence[Callable[[dict[int, Any]], None]],
     found: Mapping[int, Any],
 ) -> Evidence:
-    """What a run there and back knows; `heights` are those of stacks, which the run consumes."""
+    """The evidence from a run forwards and back;
+
+    `heights` are those of stacks, which it consumes.
+    """
     f = target.function
     slots = bar_slots(f) if found else ()
     shapes = {k: [0] * heights[k] if k in heights else start[k] for k in slots}
@@ -291,7 +294,7 @@ def by_parameter(
     info: Told | None = None,
     wrt: Collection[str] | None = None,
 ) -> Result:
-    """What is `shown` of the registers that have duals, by parameter, all or those in `wrt`."""
+    """The result of `shown` for registers that have duals, by parameter, all or those in `wrt`."""
     slots = {k: k for k in duals}
     found = {}
     for p in function.params:
@@ -303,14 +306,14 @@ def by_parameter(
 
 
 def by_field(layout: Layout, shown: Callable[[int], Any]) -> Any:
-    """What is shown of a register, of a record by field."""
+    """The result of `shown` for a register, or for each field of a record."""
     if isinstance(layout, Record):
         return Result({field: by_field(inner, shown) for field, inner in layout.fields})
     return shown(layout)
 
 
 def check_same(known: Evidence) -> None:
-    """UsageError U018 if a gradient is not what comes out again."""
+    """Raise UsageError U018 if a gradient is not reproduced exactly."""
     if not known.owned and not same(known.again(), known.found):
         raise UsageError(
             "U018",
@@ -321,9 +324,9 @@ def check_same(known: Evidence) -> None:
 
 
 class Judge:
-    """What estimates the error of a gradient when it is first asked for: `error` is like it.
+    """The estimate of a gradient's error, made when `error` is first read.
 
-    It holds what the gradient was computed from.
+    It holds the data from which the gradient was computed.
     """
 
     def __init__(self, witness: Callable[[], Evidence], wrt: Collection[str] | None = None) -> None:
@@ -331,19 +334,19 @@ class Judge:
         self._wrt = wrt
 
     def __getstate__(self) -> dict[str, Any]:
-        """What makes the evidence is no plain data."""
+        """The function that makes the evidence cannot be pickled."""
         known = replace(self.known, options=muted(self.known.options))
         return self.__dict__ | {"_witness": None, "known": known}
 
     @cached_property
     def known(self) -> Evidence:
-        """What the estimate is made of."""
+        """The evidence for the estimate."""
         assert self._witness is not None
         return self._witness()
 
     @cached_property
     def error(self) -> Result:
-        """By how much each number may be off, in absolute terms; infinite if that is not known.
+        """The possible error of each number, in absolute terms; infinite if it is not known.
 
         UsageError U018 if the inputs, or the gradient, have changed since.
         """
@@ -372,7 +375,7 @@ def named_errors(
 
 
 def zero_dual(function: Function, slot: int, held: Any) -> Any:
-    """Duals of zero for what a parameter's register holds, as raw values."""
+    """Zero duals for the contents of a parameter's register, as raw values."""
     t = bar_type(function.registers[slot].type)
     assert t is not None
     sys = system(elem_of(t))
@@ -411,9 +414,9 @@ def seed_place(bars: dict[int, Any], loss: Named) -> None:
 def add_seeds(
     function: Function, held: dict[int, Any], seeds: Mapping[str, Any], what: str = "adjoint"
 ) -> None:
-    """Add derivatives given by parameter to those held by parameter register.
+    """Add derivatives given by parameter to those in the parameters' registers.
 
-    InputError I002 (unknown), I003 (carries none, or no such numbers), I004 (another shape).
+    InputError I002 (unknown), I003 (no derivatives, or wrong numbers), I004 (wrong shape).
     """
 
     known = {p.name: p.layout for p in function.params}
@@ -432,7 +435,7 @@ def add_seeds(
 def _add(
     function: Function, held: dict[int, Any], what: str, name: str, layout: Layout, value: Any
 ) -> None:
-    """Add to what is held by register, of a record to its fields."""
+    """Add to the contents of a register, or of each field of a record."""
     if isinstance(layout, Record):
         if not isinstance(value, Mapping):
             fields = ", ".join(field for field, _ in layout.fields)

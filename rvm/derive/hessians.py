@@ -1,8 +1,8 @@
-"""Second derivatives as Python sees them: `f.hvp`, and `f.hessian` in either of two ways.
+"""Second derivatives for Python: `f.hvp`, and `f.hessian` by either of two methods.
 
 *Forward over reverse*: tangents of the gradient program, a run for each direction; in strict mode
-*reverse over forward*, gradients of the tangent program, since those go back by the log.  *Taylor*:
-one run back with all second derivatives.  The inputs are left as they were.
+*reverse over forward*, gradients of the tangent program, since those go back by the log. *Taylor*:
+one run back with all second derivatives.  The inputs are not changed.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Curvature:
 
     @property
     def known(self) -> Evidence:
-        """What is known of the gradient but its adjoints."""
+        """The evidence on the gradient, except its adjoints."""
         return self.pull.evidence(self.pull.bars)
 
     def _check(self, regs: list[Any], drift: float) -> None:
@@ -88,7 +88,7 @@ class Curvature:
         self.pull.check_returned(regs, {k: regs[slot] for k, slot in self.slots.items()}, drift)
 
     def blocks(self, shapes: Mapping[int, Shape]) -> tuple[dict[tuple[int, int], Any], Info]:
-        """The derivatives of the gradient by these registers, whose real shapes these are.
+        """The derivatives of the gradient by these registers, which have these real shapes.
 
         InvertibilityError R017 if the values do not come back.
         """
@@ -153,9 +153,10 @@ def hessian(
 ) -> Result:
     """Second derivatives: `h[a][b]` has the shape of `a` followed by that of `b`.
 
-    A record has those of its fields, `h[a].p.vel`; a stack is a row of numbers; of a complex number
-    the derivatives by both parts are a last axis of length 2.  UsageError U017 where there is no
-    such method; LimitError R011 and DefinitionError D012 where Taylor propagation cannot be done.
+    A record has an entry for each field, `h[a].p.vel`; a stack is an array of its numbers; for a
+    complex number, the derivatives with respect to its parts are on a last axis of length 2.
+    UsageError U017 for an unknown method; LimitError R011 and DefinitionError D012 where Taylor
+    propagation is not possible.
     """
     if method not in METHODS:
         raise UsageError(

@@ -61,11 +61,11 @@ class LaneGradient:
         self.slots = bar_slots(self.function)
         self.losses: NDArray[np.float64] = np.zeros(given.size)
         self.judge: Judge | None = None
-        """What estimates the error, after `run`."""
+        """The estimate of the error, after `run`."""
 
     @deferred
     def run(self, wrt: Collection[str] | None) -> tuple[dict[str, Any], LaneRun]:
-        """The gradient by parameter, and what became of the lanes."""
+        """The gradient by parameter, and the outcome of the lanes."""
         names = self._wanted(wrt)
         given, target = self.given, self.target
         there = Batch(target.program, target.name, given.regs, given.varying, target.undo)
@@ -139,7 +139,7 @@ class LaneGradient:
     def _back(self, there: Batch, able: Any) -> Batch:
         """The adjoint on the results, with the loss's adjoint seeded.
 
-        Lanes that have failed take part with what they began with, and are not looked at.
+        Lanes that have failed take part with their inputs, and their results are ignored.
         """
         n = self.function.n_args
         regs: list[Any] = [None] * self.adjoint.n_args
@@ -194,7 +194,7 @@ class LaneGradient:
         return np.array(np.broadcast_to(held, (size, *np.shape(held))))
 
     def _returned(self, there: list[Any], out: list[Any]) -> Any:
-        """The lanes whose values are where they began; others are judged as single gradients."""
+        """The lanes whose values came back; others are judged as single gradients."""
         fine = np.ones(self.given.size, bool)
         for k in range(self.function.n_args):
             t, ended = self.function.registers[k].type, out[k]
@@ -254,7 +254,7 @@ class LaneGradient:
                 held[lane] = 0
 
     def _named(self, bars: dict[int, Any], names: set[str], done: LaneRun) -> dict[str, Any]:
-        """The adjoints by parameter: each lane's, or the sum for what all lanes share."""
+        """The adjoints by parameter: for each lane, or the sum for shared arguments."""
         regs: list[Any] = [None] * len(self.adjoint.registers)
         for k, slot in self.slots.items():
             regs[slot] = bars[k] if k in self.given.varying else _summed(bars[k])
@@ -268,9 +268,9 @@ class LaneGradient:
 
 
 class LaneJudge:
-    """What estimates the error of a gradient through lanes, lane by lane: `error` is like it.
+    """The estimate of the error of a gradient through lanes, lane by lane, in `error`.
 
-    What all lanes share has the sum of their errors, those that failed have none.
+    Shared arguments have the sum of the errors of all lanes; failed lanes have none.
     """
 
     def __init__(
@@ -293,7 +293,7 @@ class LaneJudge:
 
     @cached_property
     def error(self) -> Result:
-        """By how much each number may be off; see `gradients.Judge`."""
+        """The possible error of each number; see `gradients.Judge`."""
         for lane in self._lanes:
             check_same(self._known(lane))
         self.now()

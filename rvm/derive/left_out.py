@@ -1,4 +1,4 @@
-"""The adjoints that a gradient leaves out: those of parameters that are only read, if nobody asks.
+"""The adjoints that a gradient leaves out: those of read-only parameters that are not requested.
 
 No engine judges a gradient by them, whether it computes them or not.
 """
@@ -15,7 +15,7 @@ from rvm.transform.duals import bar_slots
 
 
 def left_out(target: Target, wrt: Collection[str] | None) -> frozenset[int]:
-    """The registers of parameters that are only read, and not in `wrt`; none if that is no choice.
+    """The registers of read-only parameters that are not in `wrt`; none if `wrt` is None.
 
     Those that the caller seeds are not left out.
     """

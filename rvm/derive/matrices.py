@@ -1,9 +1,9 @@
-"""How wrong second derivatives and Jacobians are: each line of a matrix is a gradient of something.
+"""Errors of second derivatives and Jacobians: each line of a matrix is the gradient of a quantity.
 
-A row of a Jacobian is the gradient of a result.  A column of a Hessian is the gradient of how the
-loss changes along a direction, which the tangent program computes; its own tangents, tangents of
-tangents, only run forwards.  So both are judged as gradients are (`rvm.derive.estimate`), by values
-of their own, which nobody changes.
+A row of a Jacobian is the gradient of a result. A column of a Hessian is the gradient of the loss's
+directional derivative, which the tangent program computes; its own tangents, tangents of tangents,
+only run forwards. So both are judged like gradients (`rvm.derive.estimate`), on separate copies of
+the values.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class Curving(Evidence):
 
 
 def curving(source: Evidence, dots: Mapping[int, Any], found: Mapping[int, Any]) -> Curving:
-    """What is known of the derivatives of a gradient along a direction.
+    """The evidence on the derivatives of a gradient along a direction.
 
-    `source` is what is known of the gradient but its adjoints.
+    `source` is the evidence on the gradient except its adjoints.
     """
     f, program = source.function, tangent_program(source.program, source.name)
     slots = bar_slots(f)
@@ -82,9 +82,9 @@ def curving(source: Evidence, dots: Mapping[int, Any], found: Mapping[int, Any])
 
 
 class MatrixJudge:
-    """What estimates the error of a matrix of derivatives, line by line: `error` is like it.
+    """The estimate of the error of a matrix of derivatives, line by line, in `error`.
 
-    `known` is what the lines have in common.  Its lines are the rows of a Jacobian (`rows`), or
+    `known` is the evidence common to all lines. Its lines are the rows of a Jacobian (`rows`), or
     the columns of a Hessian; `rows_of` and `columns_of` are its parameters, `parts` its blocks.
     """
 
@@ -104,7 +104,7 @@ class MatrixJudge:
 
     @cached_property
     def error(self) -> Result:
-        """By how much each number may be off, in absolute terms; infinite if that is not known."""
+        """The possible error of each number, in absolute terms; infinite if it is not known."""
         to, of, along, across = self._ways()
         lines: dict[int, list[NDArray[np.float64]]] = {k: [] for k in across}
         registers = self.known.function.registers
@@ -124,7 +124,7 @@ class MatrixJudge:
 
     @cached_property
     def _lines(self) -> list[Estimate]:
-        """What estimates the error of each line."""
+        """The estimates of the errors of all lines."""
         _, _, along, across = self._ways()
         registers = self.known.function.registers
         given = {k: raw_directions(_bar(registers[k].type), v) for k, v in units(along).items()}
@@ -134,7 +134,7 @@ class MatrixJudge:
         ]
 
     def _ways(self) -> tuple[dict[int, Shape], ...]:
-        """The shapes of what rows and columns are of, and of what lines are of and along."""
+        """The shapes of the parameters of rows and columns, and of those of and along lines."""
         to, of = (self._shapes(leaves(names)) for names in self.layouts)
         return to, of, *((to, of) if self.rows else (of, to))
 
@@ -150,7 +150,10 @@ class MatrixJudge:
     def _line(
         self, dual: Mapping[int, Any], at: tuple[int, int], across: Mapping[int, Shape]
     ) -> Evidence:
-        """What is known of a line, of a number of a register; `dual` is 1 there and 0 elsewhere."""
+        """The evidence on the line of one number of a register;
+
+        `dual` is 1 there and 0 elsewhere.
+        """
         (j, i), known = at, self.known
         found = {}
         for k, shape in across.items():

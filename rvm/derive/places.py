@@ -75,9 +75,9 @@ def find_place(function: Function, text: str) -> Named:
 
 
 def wanted(function: Function, able: Iterable[str], names: object, option: str = "wrt") -> set[str]:
-    """Those of the parameters `able` to carry derivatives that are named, all if `names` is None.
+    """The parameters in `able`, which have derivatives, that are named; all if `names` is None.
 
-    One name may be a string.  InputError I008 for what names none of them.
+    A single name may be a string.  InputError I008 for a name that is not among them.
     """
     known = list(able)
     if names is None:

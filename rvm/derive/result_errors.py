@@ -1,8 +1,8 @@
-"""How wrong the results of a run are: an estimate from runs that round otherwise.
+"""Errors of the results of a run, estimated from runs with perturbed rounding.
 
-The same run is made again with perturbed rounding (`rvm.image.nudged`), and by what its results are
-off then they may be off.  Integers are compared, too: they may depend on numbers that round.  Types
-of a user's own that round have no estimate, since their numbers are not perturbed.
+The same run is repeated with perturbed rounding (`rvm.image.nudged`); the differences of its
+results are the estimate.  Integers are compared too, since they may depend on rounded numbers.
+User-defined types that round have no estimate, since their numbers are not perturbed.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def begun(target: Target, regs: Sequence[Any]) -> list[Any]:
 
 
 def run_errors(target: Target, start: Sequence[Any], ended: Sequence[Any], ticks: int) -> Errors:
-    """How wrong a run's registers at the end are.
+    """The possible errors of a run's registers at the end.
 
-    `start` are those before it, `ticks` what it took.  Infinite where a run with other roundings
+    `start` are those before it, `ticks` its length.  Infinite if a run with perturbed rounding
     fails, or takes very much longer.
     """
 
@@ -77,10 +77,10 @@ def run_errors(target: Target, start: Sequence[Any], ended: Sequence[Any], ticks
 
 
 def lane_errors(target: Target, given: Lanes, ended: LaneRun, block: int | None) -> Errors:
-    """How wrong the results of lanes are, all of a register together.
+    """The possible errors of the results of lanes, all lanes of a register together.
 
-    Lanes that failed hold their inputs, which are right; one that fails with other roundings may
-    be off by any amount.
+    Lanes that failed hold their inputs, which are right; a lane that fails under perturbed rounding
+    may be off by any amount.
     """
 
     def run(program: Program, options: Options) -> LaneRun:
@@ -117,7 +117,7 @@ def lane_errors(target: Target, given: Lanes, ended: LaneRun, block: int | None)
 
 
 def repeated(target: Target, ticks: int, run: Callable[[Program, Options], Any]) -> Any:
-    """What comes out of each run with other roundings, one after the other."""
+    """The result of each run with perturbed rounding, one after another."""
     options = replace(muted(target.options), strict=False, max_steps=REPEATS * (ticks + 1))
     for seed in SEEDS:
         yield run(*otherwise(target.program, options, seed))
@@ -132,9 +132,9 @@ def untouched(target: Target, ended: Sequence[Any]) -> Errors:
 
 
 class Judging:
-    """What a call is judged by at its end, where its error is asked for: `found` is that then.
+    """A check at the end of a call that estimates its error, which is then in `found`.
 
-    `machine` stands at the start; `by_log`: it takes back a strict call.  `check` judges besides.
+    `machine` is at the start; `by_log`: it undoes a strict call. `check` is a further check.
     """
 
     def __init__(self, target: Target, machine: Machine, by_log: bool, check: Check | None) -> None:
@@ -142,7 +142,7 @@ class Judging:
         self._start = begun(target, machine.state.frames[0].regs)
 
     def __call__(self, ended: Sequence[Any], drift: float) -> None:
-        """Look at the registers at the end."""
+        """Judge the registers at the end."""
         if self._check is not None:
             self._check(ended, drift)
         target, ticks = self._target, self._machine.time
@@ -173,9 +173,9 @@ def _compared(function: Function) -> list[int]:
 
 
 def _off(t: RegisterType, start: Any, ended: Any, others: Sequence[Any] | None) -> Any:
-    """By how much each number of a register may be off; infinite where there are no others.
+    """The possible error of each number in a register; infinite where there are no other runs.
 
-    What is as it was in every run is exact.
+    Numbers that were the same in every run are exact.
     """
     found = _numbers(t, ended)
     rest = [_numbers(t, other) for other in others or ()]

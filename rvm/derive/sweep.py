@@ -1,8 +1,9 @@
-"""One derived program run along many directions: what Jacobians and Hessians are made of.
+"""One derived program run along many directions, for Jacobians and Hessians.
 
-All runs start from the same values; what differs is the duals, which have a leading axis of as many
-directions.  The runs are lanes of one; those that cannot be, such as runs in strict mode, are made
-one after another by `rvm.run.lanes`, and so are few of them, for which lanes do not pay.
+All runs start from the same values; only the duals differ, and have a leading axis for the
+directions.  The runs are lanes of one run. Runs that cannot be lanes, such as those in strict mode,
+are made one after another by `rvm.run.lanes`, and so are small numbers of runs, for which lanes do
+not pay.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from rvm.state import Options
 from rvm.types import RegisterType, Stack, elem_of
 
 FEW = 4
-"""So many runs are made one by one."""
+"""The largest number of runs that are made one by one."""
 AS_PYTHON = 4
-"""As many ticks of generated Python take as long as one of NumPy over some lanes."""
+"""The number of ticks of generated Python that take as long as one NumPy tick over some lanes."""
 
 
 class Sweep:
@@ -55,7 +56,7 @@ class Sweep:
         self._runs: list[list[Any]] = []
         self._lanes: list[Any] = []
         self.erased_bits, self.drift = 0, 0.0
-        """As of a run, of all together."""
+        """As in a single run, for all runs together."""
         if self.size > FEW:
             options = _lanes_options(program, name, options, undo)
             done = run_lanes(program, name, regs, varying, options, undo)
@@ -91,7 +92,7 @@ class Sweep:
         return held[0].item() if np.ndim(held) == 1 and not isinstance(held, list) else held[0]
 
     def __getitem__(self, slot: int) -> NDArray[Any]:
-        """What a register holds at the end of each run, as real numbers in a row."""
+        """The contents of a register at the end of each run, as real numbers in a row."""
         if not self.size:
             held = np.asarray(self._start[slot])[None][:0]
         elif not self._lanes:
@@ -122,7 +123,7 @@ def raw_directions(t: RegisterType, directions: NDArray[Any]) -> Any:
 
 
 def direction(given: Any, k: int) -> Any:
-    """One of some raw directions, of one's own."""
+    """One of several raw directions, as a separate copy."""
     return copied(given[k]) if np.ndim(given[k]) else given[k].item()
 
 
@@ -133,12 +134,12 @@ def real_row(held: Any) -> NDArray[Any]:
 
 
 def real_shape(t: RegisterType, held: Any) -> tuple[int, ...]:
-    """The shape of what a register holds in real numbers: a complex one is a pair of them."""
+    """The shape of a register's contents in real numbers: a complex number is a pair of them."""
     return (*np.shape(held), *((2,) if elem_of(t).is_complex else ()))
 
 
 def _lanes_options(program: Program, name: str, options: Options, undo: bool) -> Options:
-    """Options of lanes: NumPy's until machine code is warm, since the run stands by itself."""
+    """Options of lanes: in NumPy until machine code is warm, since no run back follows."""
     code = image_of(program).code(name, undo)
     if options.engine != "auto" or not options.checks:
         return options

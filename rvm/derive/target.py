@@ -1,4 +1,4 @@
-"""What is differentiated: a function of a program in one direction, and how it is run."""
+"""The target of derivatives: a function of a program in one direction, and its runs."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The operating system: files, signals, things that threads make once, shared memory."""
+"""The operating system: files, signals, shared memory, and work done once for several threads."""

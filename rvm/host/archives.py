@@ -17,7 +17,7 @@ from rvm.host.read import DATA, open_any, open_regular
 END = Struct("<4s4H2LH")
 """The record at the end of an archive: mark, disks, counts of entries, directory, comment."""
 MANY = 0xFFFF
-"""A count that does not fit there, and stands elsewhere."""
+"""The value of a count that does not fit its field and is stored elsewhere."""
 
 
 def read_array(path: str | PathLike[str], *, regular: bool = False) -> Any:

@@ -10,9 +10,9 @@ PATIENCE = 0.7
 
 
 class LateBar:
-    """A bar on standard error that appears when there is something to show after a while.
+    """A progress bar on standard error that appears only after a while, and if needed.
 
-    `text` is the field of its row that says how it goes.
+    `text` is the field of its row for the status.
     """
 
     def __init__(self, what: str, total: float | None) -> None:
@@ -56,7 +56,7 @@ class LateBar:
         self._progress.start()
 
     def close(self) -> None:
-        """Take the bar away, until there is more to show."""
+        """Remove the bar until there is more to show."""
         if self._progress is not None:
             self._progress.stop()
             self._progress = None

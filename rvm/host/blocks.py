@@ -1,7 +1,7 @@
-"""Arrays that share memory, as plain data: the blocks of memory, and where in them each array is.
+"""Arrays that share memory, as plain data: the blocks of memory, and each array's place in them.
 
-Registers of inner frames are views of those of outer ones.  Pickled one by one they would come
-back as arrays of their own, and what a callee writes would not reach its caller.
+Registers of inner frames are views of those of outer ones.  If they were pickled one by one, they
+would become separate arrays, and a callee's writes would not reach its caller.
 """
 
 from __future__ import annotations

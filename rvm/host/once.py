@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _making = threading.RLock()
-"""Held while something is made.  One for all, since making one thing often asks for another."""
+"""Held while an object is made. There is a single lock, since making one object often needs
+another."""
 
 
 def once(cache: MutableMapping[Any, Any], key: object, kind: type[T], make: Callable[[], T]) -> T:
-    """What a cache holds under a key, made at first use; what is not of this kind is made anew."""
+    """The object in a cache under a key, made at first use, or if it is not of this kind."""
     found = cache.get(key)
     if isinstance(found, kind):
         return found

@@ -1,7 +1,7 @@
-"""Files read whole, up to a limit: a file without an end, or too large, is an OSError.
+"""Reading whole files, up to a limit: a file that is endless or too large raises OSError.
 
-A regular file may have as many bytes as its reader allows; a pipe or a device, of which nobody
-knows how much will come, has at most `TEXT`.
+A regular file may have as many bytes as its reader allows; a pipe or device, whose length is
+unknown, at most `TEXT`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 TEXT = 64 << 20
-"""How many bytes a text, and whatever comes from a pipe or a device, may have."""
+"""The largest size in bytes of a text, and of any input from a pipe or device."""
 DATA = 4 << 30
-"""How many bytes a regular file of data may have, and the arrays of an archive together."""
+"""The largest size in bytes of a regular data file, and of all arrays of an archive together."""
 _PIECE = 1 << 20
 
 
 class IrregularError(OSError):
-    """A pipe or a device stands where only a regular file is read."""
+    """A pipe or device was given where only a regular file is allowed."""
 
 
 def read_bytes(path: str | os.PathLike[str], most: int = TEXT, *, regular: bool = False) -> bytes:

@@ -31,24 +31,24 @@ F = TypeVar("F", bound=Callable[..., object])
 _DEFERS: dict[CodeType, bool] = {}
 """For marked functions: whether signals are to wait."""
 _waiting: deque[Relay] = deque()
-"""What stands in for the handlers of signals that came, in their order."""
+"""The relays of the handlers whose signals have arrived, in order."""
 _RAISE = opmap["RAISE_VARARGS"]
 _DEFAULT = signal.default_int_handler
 TRIES = 1_000
-"""How often it is tried to put handlers back, however fast signals come."""
+"""The number of attempts to restore handlers, however fast signals arrive."""
 _NUMBERS = tuple(sorted(int(n) for n in signal.valid_signals()))
 
 
 def deferred(function: F) -> F:
-    """Mark a function: signals that come while it runs wait for `heard`."""
+    """Mark a function: signals that arrive while it runs wait for `heard`."""
     _DEFERS[function.__code__] = True
     return function
 
 
 def at_once(function: F) -> F:
-    """Mark a function that calls a caller's code, which must hear signals while it waits.
+    """Mark a function that calls a caller's code, in which signals must be handled immediately.
 
-    It is called between two instructions only, so what comes out of it leaves a state whole.
+    It is called only between two instructions, so exceptions from it leave the state consistent.
     """
     _DEFERS[function.__code__] = False
     return function
@@ -100,7 +100,7 @@ class Relay:
 
 
 def _innermost(frame: FrameType | None) -> bool | None:
-    """What the innermost marked function says; None if there is none."""
+    """The mark of the innermost marked function; None if there is none."""
     while frame is not None:
         found = _DEFERS.get(frame.f_code)
         if found is not None:
@@ -114,15 +114,15 @@ _ASKING = (Relay.__call__.__code__, _innermost.__code__)
 
 
 def interrupted(hint: str = "") -> Interrupted:
-    """What Ctrl-C raises in a run, in place of what Python's own handler raises."""
+    """The exception for Ctrl-C during a run, replacing that of Python's own handler."""
     return Interrupted("R016", "interrupted", hint=hint)
 
 
 class Listening:
-    """Within it, relays stand in for handlers; at its end those are put back, and all is heard.
+    """A context in which relays replace signal handlers; at its end they are restored and called.
 
-    Where nobody else handles Ctrl-C, `ctrl_c` is called for it, if it is given.  On other threads
-    than the main one nothing is to be done, as no signal is handled there.
+    If nobody else handles Ctrl-C, `ctrl_c` is called for it, if given. In threads other than the
+    main one it does nothing, since no signals are handled there.
     """
 
     __slots__ = ("_ctrl_c", "_own")
@@ -179,7 +179,7 @@ class Listening:
         followed(error, later)
 
     def _left(self, outermost: bool) -> BaseException | None:
-        """Hear all that waits and put the handlers back; what was raised meanwhile.
+        """Handle all waiting signals, restore the handlers, and return the exception raised.
 
         The outermost listener leaves nothing that waits: it would be heard in another run.
         """
@@ -204,10 +204,10 @@ class Listening:
 
 @deferred
 def heard() -> None:
-    """Call the handlers of the signals that wait: a safe point.
+    """A safe point: call the handlers of the signals that wait.
 
-    What the first of them raises is raised, what others raise is chained to it.  Signals that come
-    meanwhile wait for the next safe point: however fast they come, this has an end.
+    The first exception is raised, with the others chained to it.  Signals that arrive in the
+    meantime wait for the next safe point, so this ends however fast they arrive.
     """
     if threading.get_ident() != threading.main_thread().ident:
         return
@@ -222,7 +222,7 @@ def heard() -> None:
 
 
 def listen() -> None:
-    """A safe point in a long piece of work that changes nothing; costs little if there is none."""
+    """A safe point within long work that changes no state; cheap if no signal waits."""
     if _waiting:
         heard()
 

@@ -1,9 +1,9 @@
-"""Files written whole: the old contents stay until all of the new are on the disk.
+"""Writing files completely: the old contents remain until all of the new are on the disk.
 
-The contents go to a file without a name, or to one next to it, which then takes the other's place.
-A write that fails, or a process that is killed, leaves the old file as it was.  Links are
-followed, modes are kept; other hard links to a file keep what it held.  Streams and devices are
-written directly, and so is what standard output or standard error goes to, by whatever name.
+The contents go to a file without a name, or to one next to the target, which then replaces it.  If
+a write fails, or the process is killed, the old file is unchanged. Links are followed and modes are
+kept; other hard links to a file keep the old contents. Streams and devices are written directly,
+and so is the target of standard output or standard error, under any name.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from secrets import token_hex
 from typing import BinaryIO
 
 PREFIX = ".rvm-"
-"""How the names of unfinished files begin."""
+"""The prefix of the names of unfinished files."""
 _OPEN = re.compile(r"//?(?:dev/fd|proc/(\d+)(?:/task/\d+)?/fd)/(\d+)")
 """An open file of a process, of this one if none is named."""
 _NAMED = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 MOST_LINKS = 40
-"""As many as Linux follows."""
+"""The largest number of links to follow, as in Linux."""
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -68,13 +68,13 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def is_direct(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is that of a stream or a device, whatever its name may end in."""
+    """Whether a path is that of a stream or a device, whatever its suffix."""
     name = os.fspath(path)
     return _stream(name) is not None or (Path(name).exists() and not Path(name).is_file())
 
 
 def _stream(name: str) -> int | str | None:
-    """The open file that a path stands for, if any: its number, or its name in another process."""
+    """The open file that a path denotes, if any: its number, or its name in another process."""
     path, others = Path(name), None
     for _ in range(MOST_LINKS):
         # Links to folders only: the last would lead past the open file to the one that it is of.
@@ -98,7 +98,7 @@ def _stream(name: str) -> int | str | None:
 
 
 def _is_closed(number: int) -> bool:
-    """Whether a standard stream was closed at the start; its number may since be another file's."""
+    """Whether a standard stream was closed at the start; its number may be another file's."""
     return number < 3 and (sys.__stdin__, sys.__stdout__, sys.__stderr__)[number] is None
 
 
@@ -152,7 +152,7 @@ def _opened(beside: Path) -> tuple[int, bool]:
 
 
 def _name(number: int, path: Path) -> None:
-    """Give an open file without a name one."""
+    """Give a name to an open file without one."""
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         # Through the folder's number, since plain link() does not follow the link in /proc.
@@ -162,7 +162,7 @@ def _name(number: int, path: Path) -> None:
 
 
 def _like(number: int, old: os.stat_result) -> None:
-    """Give an open file the owner and mode of the one that it replaces, as far as is allowed."""
+    """Give an open file the owner and mode of the file that it replaces, as far as allowed."""
     now = os.fstat(number)
     if (now.st_uid, now.st_gid) != (old.st_uid, old.st_gid):
         with suppress(OSError):

@@ -32,7 +32,7 @@ from rvm.verify.flow import LIVES, Liveness, liveness
 
 
 class Code:
-    """A function in one direction: instructions, their statements, what must not overlap."""
+    """A function in one direction: instructions, their statements, and aliasing checks."""
 
     traps: Mapping[int, Traps] = {}
     """Positions where a run may have to stop: none, except in code that `rvm.probes` armed."""
@@ -51,7 +51,7 @@ class Code:
         self._losses: dict[int, bool] = {}
         self._roundings: dict[int, bool] = {}
         self.compiled: dict[object, object] = {}
-        """What engines made of it."""
+        """Data that engines derive from it."""
 
     @property
     def name(self) -> str:
@@ -68,7 +68,7 @@ class Code:
         return code_of, (self.image.program, self.name, self.undo)
 
     def ready(self, pc: int) -> Ready:
-        """The instruction at `pc`: its statements, and what the run must find apart."""
+        """The instruction at `pc`: its statements, and the aliasing checks to make at run time."""
         found = self._ready[pc]
         if found is None:
             stmts = tuple(map(partial(self._known, pc), lower(plain(self.instrs[pc]))))
@@ -80,7 +80,7 @@ class Code:
         return self.ready(pc)[0]
 
     def notes(self, pc: int) -> tuple[Stmt, ...]:
-        """What keeps the sizes of ancillas behind the instruction at `pc`; it never fails."""
+        """Statements after the instruction at `pc` that record ancillas' sizes; they never fail."""
         if not self.sizes:
             return ()
         found = self._notes.get(pc)
@@ -97,7 +97,7 @@ class Code:
         return self._lives.live(self.forward_pc(pc))
 
     def _known(self, pc: int, stmt: Stmt) -> Stmt:
-        """A statement with what is known of the value that it checks."""
+        """A statement with the known facts about the value that it checks."""
         match stmt:
             case Drop(Place(reg)):
                 return replace(stmt, held=self.sizes.get(reg))
@@ -112,7 +112,7 @@ class Code:
         return stmt
 
     def clashes(self, pc: int) -> tuple[Clash, ...]:
-        """Pairs of places of the instruction at `pc` that only a run can tell apart."""
+        """Pairs of places of the instruction at `pc` whose overlap only the run can decide."""
         return self.ready(pc)[1]
 
     def callee(self, pc: int) -> Code:
@@ -121,7 +121,7 @@ class Code:
         return self.image.code(instr.symbol, instr.op == "uncall")
 
     def loses(self, pc: int) -> bool:
-        """Whether strict mode logs what an instruction loses: inexact numbers, what is dropped."""
+        """Whether strict mode logs what an instruction loses: inexact numbers, dropped values."""
         found = self._losses.get(pc)
         if found is None:
             found = self._losses[pc] = self._loses(self.instrs[pc])
@@ -152,9 +152,9 @@ class Code:
         return found
 
     def logging(self, pc: int, way: int) -> int:
-        """What the instruction at `pc` does with the strict log: push (1), pop (-1), nothing (0).
+        """How the instruction at `pc` uses the strict log: push (1), pop (-1), not at all (0).
 
-        `way` is what the run does: the same, or 2 or -2 where marks are heeded; see
+        `way` is the run's mode: the same values, or 2 or -2 where marks are heeded; see
         `rvm.numbers.residue`.
         """
         if not way or not self.loses(pc):
@@ -165,9 +165,9 @@ class Code:
         return 1 if way > 0 else -1
 
     def undone(self, pc: int) -> tuple[Stmt, ...]:
-        """The statements that undo those of the instruction at `pc`, in their order.
+        """The statements that undo those of the instruction at `pc`, in order.
 
-        Not those of the opcode that undoes it, which may be others with the same values.
+        The inverse opcode may have other statements with the same values.
         """
         found = self._undone.get(pc)
         if found is None:
@@ -176,10 +176,10 @@ class Code:
         return found
 
     def logged(self, pc: int, way: int) -> tuple[Stmt, ...]:
-        """The statements at `pc` where they use the log in a `way`.
+        """The statements at `pc` in a run that uses the log in mode `way`.
 
-        Data statements that pop are `undone` of the instruction that they undo, so that they give
-        what it was pushed against.
+        Data statements that pop are the `undone` ones of the instruction that they undo, so that
+        they compute the values for which gaps were pushed.
         """
         stmts = self.stmts(pc)
         if way >= 0 or not isinstance(stmts[0], (Update, Map, When)):
@@ -238,9 +238,9 @@ class Image:
         return inout_slots(self.program)
 
     def sizes(self, function: Function) -> tuple[Sizes, tuple[Ends, Ends]]:
-        """The ancillas of a function whose sizes are kept; what is known of its code's ends.
+        """The ancillas of a function whose sizes are recorded, and the facts about its ends.
 
-        That is of the code forwards, and of its inverse.
+        The facts are those of the code forwards, and of its inverse.
         """
         registers = function.registers[function.n_args :]
         rounds = any(not (isinstance(r.type, Stack) or elem_of(r.type).is_exact) for r in registers)
@@ -276,7 +276,7 @@ class Image:
         return reachable(self.program, name)
 
     def recurs(self, name: str) -> bool:
-        """Whether `name`, or a function that it may call, may come to call itself."""
+        """Whether `name`, or a function that it may call, may call itself, even indirectly."""
         names = self.reachable(name)
         calls = {
             n: {i.symbol for i in self.program.function(n).code if i.op in ("call", "uncall")}

@@ -38,7 +38,7 @@ from rvm.stmt import Alloc, Call, Free, Map, Stmt, Update, When
 from rvm.types import BOOL, C128, F32, F64, I64, LOG64, Scalar, ValueType, elem_of
 
 NAME = re.compile(r"\.nudged (plain|sum|small|within)([0-9]+) ([0-9]+) ([0-9]+)")
-"""What the functions are called: no text can name them."""
+"""The prefix of the functions' names, which no text can use."""
 LEAST = {F64: 2.0**-1074, F32: 2.0**-149}
 """The least numbers of types."""
 FRACTION = (1 << 52) - 1
@@ -46,17 +46,17 @@ FRACTION = (1 << 52) - 1
 ROUNDING = (F64, F32, C128, LOG64)
 """The types whose numbers are moved: all of ours that round."""
 TURNED = 3
-"""With such seeds, every third, what is added is moved to where it has been rounded from: what goes
-the same way all the time, as where equal numbers are added, goes the opposite one then."""
+"""With every third seed, results of additions are moved to where they were rounded from: errors
+that always have the same sign, as where equal numbers are added, then get the opposite one."""
 FACTORS = 0x9E3779B97F4A7C15 - (1 << 64), 0xBF58476D1CE4E5B9 - (1 << 64)
 """Odd numbers that mix bits; sources: D. Knuth, The Art of Computer Programming, vol. 3, section
 6.4; D. Stafford, Better bit mixing (2011)."""
 
 
 def nudged(program: Program, seed: int, steps: int = 1) -> Program:
-    """A program that runs as one with perturbed rounding; made once for each seed.
+    """A program that runs like another one with perturbed rounding; made once for each seed.
 
-    Results are moved by up to so many `steps`, of a unit in the last place or somewhat more.
+    Results are moved by up to `steps` units in the last place, or somewhat more.
     """
     found = program.cache.get((nudged, seed, steps))
     if not isinstance(found, Program):
@@ -79,7 +79,7 @@ class NudgedImage(Image):
 
 
 class NudgedCode(Code):
-    """Code whose statements move what they compute."""
+    """Code whose statements perturb the values that they compute."""
 
     image: NudgedImage
 
@@ -111,7 +111,7 @@ class NudgedCode(Code):
         return stmt
 
     def _nudged(self, value: Expr) -> Expr:
-        """A value whose operations are each moved; what only moves numbers, or is exact, stays."""
+        """A value with each operation perturbed, unless it is exact or only moves numbers."""
         if not isinstance(value, Apply) or not self._rounds(value):
             return value
         row = FUNCTIONS[value.fn]
@@ -149,12 +149,12 @@ class NudgedCode(Code):
 
 
 def _summed(value: Apply, contracts: bool) -> tuple[Expr, Expr]:
-    """The sum of the absolute values of what a function sums, and by how much it has rounded.
+    """The sum of the absolute values of a function's terms, and the rounding error of its sum.
 
-    The first is 0 where it surely rounds nothing.  That is where all terms are multiples of a
-    number, and so is all that they come to: of one of the least digits of the whole, or in products
-    of factors with few digits.  The second is known but for the first's last digits, as sums of
-    such multiples are exact; of matrices it is 0, and the first grows with the number of terms.
+    The first is 0 where the sum surely rounds nothing: where all terms and all partial sums are
+    multiples of one number with few enough digits, or products of factors with few digits. The
+    second is known up to the last digits of the first, since sums of such multiples are exact; for
+    matrices it is 0, and the first grows with the number of terms.
     """
     t = elem_of(cast(ValueType, value.type))
     terms, rest = value.args[: 1 + contracts], value.args[1 + contracts :]
@@ -182,7 +182,7 @@ def _summed(value: Apply, contracts: bool) -> tuple[Expr, Expr]:
 
 
 def _sum_error(value: Apply, x: Expr, rest: tuple[Expr, ...]) -> Expr:
-    """By how much what sums an array has rounded: to add to its value.
+    """The rounding error of the sum of an array, to be added to its value.
 
     Source: S. M. Rump, T. Ogita and S. Oishi, "Accurate floating-point summation" (2008): leading
     digits, cut off at one place, are summed exactly.
@@ -200,7 +200,7 @@ def _cut(x: Expr, large: Expr) -> Expr:
 
 
 def _multiplied(value: Apply) -> tuple[Expr, Expr]:
-    """How large the result of a reduction is, times the root of how many numbers it takes in."""
+    """The size of a reduction's result, times the square root of the number of its terms."""
     t = elem_of(cast(ValueType, value.type))
     total = apply("abs", value)
     count = apply(
@@ -212,7 +212,7 @@ def _multiplied(value: Apply) -> tuple[Expr, Expr]:
 
 
 def _lengths(x: Expr) -> Sequence[Expr]:
-    """The lengths of an array, as those of the places in it where these tell."""
+    """The lengths of an array, given as those of places in it where possible."""
     known = dims_of(x, Lengths().of_place)
     return known or [apply("dim", x, Const(k, I64)) for k in range(rank(x))]
 
@@ -244,7 +244,7 @@ def _code(kind: str, count: int, seed: int, steps: int, t: Scalar) -> FunctionCo
 
 
 def _is_exact(value: Apply, row: FunctionRow) -> bool:
-    """Whether a function rounds nothing here; a real number made of a complex one is rounded."""
+    """Whether a function does not round here; a real number made of a complex one is rounded."""
     was, becomes = (elem_of(cast(ValueType, v.type)) for v in (value.args[0], value))
     return row.exact and was.parts == becomes.parts
 
@@ -252,9 +252,10 @@ def _is_exact(value: Apply, row: FunctionRow) -> bool:
 def _body(
     kind: str, seed: int, steps: int, unit: float, least: float, x: Node, *known: Node
 ) -> Node:
-    """A number moved: as many hashes move it by each of the steps, up or down.
+    """A perturbed number: for each step, a hash moves it up or down.
 
-    `known` is what it is computed from, without other roundings: of a sum it and its terms.
+    `known` are the values from which it is computed, without other rounding: for a sum, the sum and
+    its terms.
     """
     digits = bits(x) & FRACTION
     for given in known:

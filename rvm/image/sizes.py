@@ -86,7 +86,7 @@ def kept_for(program: Program, function: Function, both: Iterable[tuple[Function
 
 
 def _copies(function: Function, returning: Collection[int]) -> dict[int, int]:
-    """The parameters that change places with what returns, and that."""
+    """The parameters that change places with registers that return, and these registers."""
     found = {}
     for instr in function.code if returning else ():
         match lower(instr) if instr.op == "swap" else ():
@@ -98,9 +98,9 @@ def _copies(function: Function, returning: Collection[int]) -> dict[int, int]:
 
 
 def _stirred(program: Program, function: Function) -> frozenset[int]:
-    """The registers of a function that are changed in other ways than by adding to them.
+    """The registers of a function that are changed in other ways than by additions.
 
-    What only gains is off by no more than its additions have rounded.
+    A register that is only added to is off by no more than the rounding of its additions.
     """
     functions = [program.function(n) for n in reachable(program, function.name)]
     found = {f.name: frozenset[int]() for f in functions}
@@ -138,7 +138,10 @@ def notes(
     live: Collection[int],
     stmt: Stmt,
 ) -> Iterator[Stmt]:
-    """What follows a statement to keep the sizes of what it has changed; `live` registers stay."""
+    """Statements that record the sizes of places changed by a statement;
+
+    `live` registers remain.
+    """
     match stmt:
         case Alloc(reg, value) if value is not None and reg.reg in sizes:
             operations = sum(isinstance(n, Apply) for n in walk(value))
@@ -172,7 +175,7 @@ def notes(
 
 
 def _begun(function: Function, sizes: Sizes, reg: int, operations: int) -> Iterator[Stmt]:
-    """A register has been made, by so many operations: it is as large as what it holds."""
+    """After a register was made by this many operations: it is as large as its value."""
     made = Const(RETURN_GAPS if reg in sizes.returning else float(operations), F64)
     t = cast("Scalar | Array", function.registers[reg].type)
     held = sizes[reg]
@@ -202,7 +205,7 @@ def _updated(
 
 
 def _noted(held: Held, dst: Place, carried: tuple[Expr, Expr]) -> Iterator[Stmt]:
-    """Both registers from what they are carried to, and from what the place now holds."""
+    """Both size registers, from their propagated values and the place's new value."""
     size, updates = carried
     whole = _whole(dst)
     if not rank_of(cast("Scalar | Array", whole.type)):
@@ -244,7 +247,7 @@ def _mixed(dsts: Iterable[Place], sizes: Sizes, *, exchanged: bool = False) -> I
 
 
 def _whole(place: Place) -> Place:
-    """The complex number of which a place is a part; another place as it is."""
+    """The complex number of which a place is a part; any other place unchanged."""
     if not (place.path and isinstance(place.path[-1], Part)):
         return place
     rank = rank_of(cast("Scalar | Array", place.type))
@@ -262,7 +265,7 @@ def _largest(value: Expr) -> Expr:
 
 
 def magnitude(place: Place) -> Expr:
-    """The magnitude of what a place holds; of an array, which has elements, the largest."""
+    """The magnitude of a place's value; for an array with elements, the largest magnitude."""
     t = cast("Scalar | Array", place.type)
     elem = elem_of(t)
     if elem.is_log:

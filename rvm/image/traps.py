@@ -1,8 +1,8 @@
-"""Traps: conditions at positions of code, which end an engine's run when they hold.
+"""Traps: conditions at positions of code that end an engine's run when they hold.
 
-Positions are those between instructions, 0 to the code's length, as the code runs.  A trap is
-due if the innermost frame stands at its position and its guard holds.  Guards are pure: asking
-changes nothing, so an engine may ask, and whoever drives the engine may ask again.
+Positions are those between instructions, 0 to the code's length, in the running direction. A trap
+is due if the innermost frame is at its position and its guard holds. Guards are pure, so an engine
+may evaluate them, and its caller may evaluate them again.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from rvm.types import Scalar
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Changed:
-    """The guard that holds when what is watched is no longer `cell[0]`.
+    """The guard that holds when a watched value differs from `cell[0]`.
 
     `place` is the watched scalar register (or its part) of the trap's frame; None if `look` needs
-    no registers, because it looks at an array's memory.  `element` is that memory, if it is one
-    number that stays where it is.
+    no registers because it reads an array's memory. `element` is that memory, if it is a single
+    number at a fixed address.
     """
 
     cell: list[Any]
@@ -31,10 +31,10 @@ class Changed:
     """From the frame's registers to the present value; None where that is not live."""
     place: Place | None = None
     element: tuple[np.ndarray[Any, Any], Scalar] | None = None
-    """A view without dimensions, and the type of what it holds."""
+    """A view without dimensions, and the type of its number."""
 
     def holds(self, regs: Sequence[Any]) -> bool:
-        """Whether the value is another one than it was."""
+        """Whether the value has changed."""
         return not same(self.look(regs), self.cell[0])
 
 
@@ -44,7 +44,7 @@ Guard = Expr | Changed | None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trap:
-    """A reason to stop at a position.  `key` says whose it is."""
+    """A reason to stop at a position. `key` identifies its owner."""
 
     key: object
     guard: Guard = None

@@ -1,7 +1,7 @@
-"""Leaf operations: what every target computes to the same bits, and functions written over them.
+"""Leaf operations, which every target computes to the same bits, and functions over them.
 
 A *body* is a Python function that is traced once, over nodes; it is printed as Python, as NumPy
-over arrays, and as LLVM code.  Each operation is rounded by itself, in the order of the text.
+code over arrays, and as LLVM code.  Each operation is rounded separately, in the order of the text.
 """
 
 from __future__ import annotations

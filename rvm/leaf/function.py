@@ -1,7 +1,7 @@
 """Functions written over leaf operations: traced once, printed for each target.
 
-A function may have a *guard*: a condition on its arguments under which another text, the cold
-one, is evaluated in place of its body.  Cold texts may have guards of their own.
+A function may have a *guard*: a condition on its arguments under which another text, the cold one,
+is evaluated instead of its body.  Cold texts may have guards too.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ class Function:
 
     @property
     def doc(self) -> str:
-        """What the body says of itself."""
+        """The docstring of the body."""
         return inspect.getdoc(self.body) or ""
 
     @cached_property
     def ordered(self) -> Order:
-        """The nodes that the guard, if there is one, and then the result need."""
+        """The nodes needed for the guard, if there is one, and then for the result."""
         order = Order()
         if self.guard is not None:
             order.add(self.guard)
@@ -69,7 +69,7 @@ class Function:
 
     @cached_property
     def is_native(self) -> bool:
-        """Whether there is machine code of all operations."""
+        """Whether all operations have machine code."""
         return all(op.native for op in self.operations())
 
     def operations(self) -> Iterator[Op]:
@@ -100,10 +100,9 @@ def function(
 
 
 class Order:
-    """The nodes that results need, each after its arguments; equal operations are one node.
+    """The nodes needed for results, each after its arguments; equal operations are one node.
 
-    `results` are the nodes that stand for those that were added, `ends` how many nodes there were
-    then.
+    `results` are the nodes of the results added, `ends` the number of nodes after adding each.
     """
 
     def __init__(self) -> None:
@@ -115,7 +114,7 @@ class Order:
         self._kept: list[Node] = []
 
     def add(self, result: Node) -> None:
-        """Enter a result and what it needs."""
+        """Add a result and the nodes that it needs."""
         self._kept.append(result)
         made = self._made
         stack: list[tuple[Node, bool]] = [(result, False)]

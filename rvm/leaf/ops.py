@@ -42,13 +42,13 @@ def limits(kind: str) -> tuple[int, int]:
 
 
 Native = Callable[..., Any]
-"""What appends an operation as machine code has it, and gives the result's node."""
+"""A function that appends an operation in machine code, and returns the result's node."""
 
 
 LIBM = {"fmod": 2}
-"""The C library's functions that `%` needs, which are exact: how many arguments each has.
+"""The exact functions of the C library that `%` needs, with their numbers of arguments.
 
-Machine code knows them as `rvm_fmod` and so on.
+In machine code they are called `rvm_fmod` and so on.
 """
 
 
@@ -75,7 +75,7 @@ class Op:
 
 
 OPS: dict[str, Op] = {}
-"""The leaf operations by name; besides them there are constants, arguments, checks and tables."""
+"""The leaf operations by name; other nodes are constants, arguments, checks and tables."""
 
 
 def add(op: Op) -> Op:
@@ -241,7 +241,7 @@ def _same(b: Any, x: Node) -> Node:
 
 
 def _integer_conversion(to: str, source: str) -> None:
-    """An integer as one of another kind: wraps; of a truth value 0 or 1."""
+    """An integer converted to another kind, with wrapping; a truth value becomes 0 or 1."""
     low, high = limits(to)
     inner = (0, 1) if source == BIT else limits(source)
     python = "int({0})" if source == BIT else "{0}"

@@ -22,9 +22,9 @@ from rvm.leaf.ops import BIT, C128, F32, F64, I64, MASK, OPS, WIDTHS, signed
 from rvm.leaf.trace import Fault, Node, Table
 
 LONGEST = 120
-"""How long a text may become by having others in it, instead of a variable of its own."""
+"""The largest length of an expression built by inlining; longer ones get a variable."""
 BLOCK = 4096
-"""How many elements of arrays are computed at a time: what they need stays in the cache."""
+"""The number of array elements computed at a time, so that temporaries stay in the cache."""
 
 _pack_d, _unpack_d = struct.Struct("<d").pack, struct.Struct("<d").unpack
 _pack_q, _unpack_q = struct.Struct("<q").pack, struct.Struct("<q").unpack
@@ -66,7 +66,7 @@ def _umulh_array(a: Any, b: Any) -> NDArray[np.int64]:
 
 
 def _wrapper(kind: str) -> Callable[[int], int]:
-    """What reduces any integer to the range of a kind."""
+    """A function that reduces any integer to the range of a kind."""
     mask, half = (1 << WIDTHS[kind]) - 1, 1 << WIDTHS[kind] - 1
     if signed(kind):
         return lambda x: ((x + half) & mask) - half
@@ -146,7 +146,7 @@ def _complex_array(re: Any, im: Any) -> NDArray[np.complex128]:
 
 
 def _cast(x: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """An array in another storage type, as C converts numbers that fit; integers wrap."""
+    """An array in another storage type; numbers that fit are converted as in C, integers wrap."""
     return np.asarray(x).astype(dtype)
 
 
@@ -156,7 +156,7 @@ def _refuse(fault: Fault, *shown: Any) -> Any:
 
 
 def _refuse_any(bad: Any, fault: Fault, *shown: Any) -> None:
-    """Raises the fault of the first element at fault, if there is one."""
+    """Raise the fault of the first failing element, if there is one."""
     if np.any(bad):
         bad, *all_shown = np.broadcast_arrays(bad, *shown)
         raise fault.make(*(v[bad].flat[0].item() for v in all_shown))
@@ -189,7 +189,7 @@ NAMES: dict[str, Any] = {
     "refuse": _refuse,
     "refuse_any": _refuse_any,
 }
-"""What texts of operations name."""
+"""The names used in the texts of operations."""
 DTYPES = {
     BIT: np.dtype(np.bool_),
     C128: np.dtype(np.complex128),
@@ -215,7 +215,7 @@ def text_of(name: str, total: bool = False) -> str:
 
 
 def call_name(f: Function, arrays: bool = False) -> str:
-    """What texts call a function on numbers, or on arrays; the name is entered in `NAMES`."""
+    """The name by which texts call a function on numbers, or on arrays; it is added to `NAMES`."""
     name = f"{f.params[0].kind}_{f.name}{'_array' * arrays}"
     if name not in NAMES:
         NAMES[name] = on_arrays(f) if arrays else on_numbers(f)
@@ -225,8 +225,8 @@ def call_name(f: Function, arrays: bool = False) -> str:
 class Inline:
     """A function's result as one expression of Python, a template of `rvm.numbers.code`.
 
-    `names` holds the faults that it names.  What is used several times is named where it is first
-    evaluated; what only one way of a choice evaluates is not known after it.
+    `names` holds the faults that it names.  A value used several times is named where it is first
+    evaluated; a value that only one branch evaluates is not available after it.
     """
 
     def __init__(self, f: Function, total: bool = False, arrays: bool = False) -> None:
@@ -314,7 +314,7 @@ class Inline:
 
 
 LAZY = ("select_", "both", "either", "check")
-"""What evaluates its first argument, and not always the others."""
+"""Operations that evaluate their first argument, but not always the others."""
 
 
 def fault_name(fault: Fault) -> str:
@@ -328,7 +328,7 @@ def _literal(value: Any) -> str:
 
 
 class _Source:
-    """Lines of Python that compute results; nodes that are used once stand within others."""
+    """Lines of Python that compute results; nodes used once are written inside others."""
 
     def __init__(self, arrays: bool, order: Order, total: bool = False) -> None:
         self.arrays = arrays
@@ -340,7 +340,7 @@ class _Source:
         self.found: list[str] = []
         """The results' texts."""
         self.ends: list[int] = []
-        """Behind how many lines each result stands."""
+        """The number of lines before each result."""
         wanted = list(zip(order.results, order.ends, strict=True))
         uses = Counter(id(a) for node in order.nodes for a in node.args)
         uses.update(id(node) for node, _ in wanted)
@@ -449,7 +449,7 @@ def total(f: Function) -> Callable[..., Any]:
 
 
 class Later:
-    """A function that is made when it is first called, or asked for as `function`."""
+    """A function made when it is first called, or requested as `function`."""
 
     def __init__(self, make: Callable[[], Callable[..., Any]]) -> None:
         self._make = make
@@ -473,7 +473,7 @@ def on_kinds(f: Function) -> Callable[..., Any]:
 
 
 NOT_INLINE = re.compile(r"^\{0\}|_array\(|where\(|astype")
-"""NumPy texts that take arrays of their kinds alone, or give another type where they do not."""
+"""NumPy texts that require arrays of their kinds, or would give another type."""
 
 
 def inline_on_arrays(f: Function) -> str:

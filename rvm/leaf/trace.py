@@ -17,7 +17,7 @@ FLOATS = (F64, F32)
 
 
 SPECIAL = ("argument", "constant", "table", "check", "call")
-"""What nodes are that are not operations."""
+"""Nodes that are not operations."""
 
 
 class Node:
@@ -116,9 +116,9 @@ def constant(value: Any, kind: str) -> Node:
 
 
 def apply(name: str, *args: Any) -> Node:
-    """An operation by its short name; Python numbers become constants.  TypeError for other kinds.
+    """An operation by its short name; Python numbers become constants. TypeError for other kinds.
 
-    An operation that there is for several kinds is that of the arguments' kind.
+    Where several kinds have the operation, the arguments' kind decides.
     """
     op = OPS.get(f"{name}_{_kind(*args)}") or OPS[name]
     nodes = tuple(
@@ -132,10 +132,10 @@ def apply(name: str, *args: Any) -> Node:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Fault:
-    """What a check raises: `make` gives the error from values; `name` is its name in source.
+    """The error of a failed check: `make` makes it from values; `name` is its name in source.
 
-    `implied`: the Python text of what comes after the check raises by itself; `safe` is the
-    constant that LLVM code goes on with where the check has failed, if there is need of one.
+    `implied`: the Python text after the check raises it without the check; `safe` is the constant
+    with which LLVM code continues after a failed check, if needed.
     """
 
     name: str
@@ -157,7 +157,7 @@ def called(function: Any, *args: Any) -> Node:
 
 
 def converted(value: Node, kind: str) -> Node:
-    """An integer or truth value as an integer of another kind, which wraps."""
+    """An integer or truth value as an integer of another kind, with wrapping."""
     return value if value.kind == kind else apply(f"{kind}_of_{value.kind}", value)
 
 
@@ -168,7 +168,7 @@ def select(condition: Node, a: Any, b: Any) -> Node:
 
 
 def equal(a: Any, b: Any) -> Node:
-    """Whether two numbers are equal (Python's `==` asks whether nodes are the same)."""
+    """Whether two numbers are equal (Python's `==` compares nodes for identity)."""
     return compare("eq", a, b)
 
 
@@ -208,12 +208,12 @@ def to_int(x: Any) -> Node:
 
 
 def fitting(value: Node, kind: str) -> Node:
-    """An integer as one of another kind, which holds it."""
+    """An integer as one of another kind, in whose range it is."""
     return value if value.kind == kind else apply(f"{kind}_from_{value.kind}", value)
 
 
 MAGIC = 6755399441055744.0
-"""1.5 * 2**52: what is added and taken away again to round to an integer."""
+"""1.5 * 2**52: added and subtracted again, it rounds to an integer."""
 
 
 def nearest(x: Node) -> Node:
@@ -222,7 +222,7 @@ def nearest(x: Node) -> Node:
 
 
 def with_sign(size: Node, of: Node) -> Node:
-    """A number that is not negative, with the sign of another, bit by bit."""
+    """A nonnegative number with the sign of another, bit by bit."""
     return of_bits(bits(size) | (bits(of) & SIGN))
 
 

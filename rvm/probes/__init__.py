@@ -1,8 +1,8 @@
 """Probes: positions of code where a run stops or is reported, at no cost where there are none.
 
-A run is watched by *arming* its frames: their code is exchanged for a variant with traps
-(`rvm.probes.armed`), which engines compile as they compile all code, guards included.  Code that
-is not armed is the very code that runs when nobody listens.
+A run is watched by *arming* its frames: their code is replaced by a variant with traps
+(`rvm.probes.armed`), which engines compile like any code, including the guards. Unarmed code is the
+ordinary code.
 """
 
 from rvm.image.traps import Changed, Guard, Trap

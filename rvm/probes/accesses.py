@@ -1,7 +1,7 @@
-"""What an instruction may change and what it reads: from its statements, without running it.
+"""The places that an instruction may change and read, from its statements, without running it.
 
-Places are those of the instruction's own frame.  Arrays that a call passes on are changed and
-read by the instructions of the callee, not by the call; scalars come back when it returns.
+Places are those of the instruction's own frame.  Arrays passed to a call are changed and read by
+the instructions of the callee, not by the call; scalars come back when it returns.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Armed code: a code with traps, and what its calls lead to.
+"""Armed code: code with traps, including the code that its calls enter.
 
-Traps may be everywhere that a function runs, or in one frame only: frames are armed one by one,
-and what an armed frame calls is armed by the armory's rule.  A place that is watched is followed
-through calls: the parameters that are bound to it are watched in the frames that they belong to.
+Traps may be active everywhere that a function runs, or in one frame only: frames are armed one by
+one, and functions called from an armed frame are armed by the armory's rule.  A watched place is
+followed through calls: the parameters bound to it are watched in their frames.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rvm.types import Scalar
 
 
 class Binding(NamedTuple):
-    """A register of a frame that holds what is watched, or a part or the whole around it."""
+    """A register of a frame that holds a watched place, or a part of it, or contains it."""
 
     watch: Hashable
     reg: int
@@ -28,7 +28,7 @@ class Binding(NamedTuple):
 
 Bindings = frozenset[Binding]
 TrapsOf = Callable[[Code, Bindings, Hashable], Mapping[int, Traps]]
-"""From plain code, the watched registers and what else was asked for a frame to its traps."""
+"""A function from plain code, the watched registers and further requests for a frame to traps."""
 
 
 class ArmedCode(Code):
@@ -45,18 +45,18 @@ class ArmedCode(Code):
         self.armory = armory
 
     def callee(self, pc: int) -> Code:
-        """The code that the call at `pc` enters, armed where it, or what it calls, has traps."""
+        """The code that the call at `pc` enters, armed if it, or a function it calls, has traps."""
         return self.armory.called(self, pc)
 
 
 class Armory:
-    """Armed codes, made at first use; `traps_of` says which traps a code has."""
+    """Armed codes, made at first use; `traps_of` gives the traps of a code."""
 
     def __init__(self, image: Image, traps_of: TrapsOf) -> None:
         self.image = image
         self._traps_of = traps_of
         self.heat = 0
-        """Ticks that were run of what it armed: what says whether compiling it further pays."""
+        """The number of ticks run in armed code, which decides whether compiling it pays."""
         self._codes: dict[Hashable, Code] = {}
         self._quiet: dict[tuple[str, bool], bool] = {}
 
@@ -77,16 +77,16 @@ class Armory:
         return found
 
     def called(self, caller: ArmedCode, pc: int) -> Code:
-        """What the call at `pc` of an armed code leads to."""
+        """The code that the call at `pc` of an armed code enters."""
         instr = caller.instrs[pc]
         callee = self.image.code(instr.symbol, instr.op == "uncall")
         return self.code(callee, self.passed(caller, pc))
 
     def passed(self, caller: ArmedCode, pc: int) -> Bindings:
-        """The parameters of a callee that hold what is watched in the caller.
+        """The parameters of a callee that hold watched places of the caller.
 
-        Arrays are one memory, whatever they are called.  A scalar is copied in and out, so only
-        a whole register is followed; an element is seen to change when the call returns.
+        Arrays share one memory under all their names.  A scalar is copied in and out, so only a
+        whole register is followed; a change of an element is noticed when the call returns.
         """
         bound: set[Binding] = set()
         if caller.bindings:
@@ -109,7 +109,7 @@ class Armory:
 
 
 def _passes(code: Code, bindings: Bindings) -> bool:
-    """Whether a call in the code passes on what is watched."""
+    """Whether a call in the code passes on a watched place."""
     bound = {b.reg for b in bindings}
     return bool(bound) and any(
         isinstance(arg, Place) and arg.reg in bound
@@ -125,10 +125,10 @@ def arm(
     roots: Mapping[int, Bindings],
     extras: Mapping[int, Hashable],
 ) -> None:
-    """Exchange every frame's code for its armed variant.
+    """Replace every frame's code by its armed variant.
 
-    `roots` are the watched places' own frames by depth (0 is the outermost), `extras` what else
-    is asked for frames.
+    `roots` are the frames of the watched places by depth (0 is the outermost), `extras` further
+    requests for frames.
     """
     passed: Bindings = frozenset()
     frames = state.frames
@@ -143,7 +143,7 @@ def arm(
 
 
 def disarm(state: State) -> None:
-    """Give every frame its plain code again."""
+    """Restore every frame's plain code."""
     for frame in state.frames:
         frame.code = plain_code(frame.code)
     state.armed = False

@@ -58,9 +58,9 @@ class Expansion:
 def propagate(pull: Pullback, loss: str) -> Expansion:
     """Run a pullback's function back with the first and second derivatives of a scalar place.
 
-    That consumes the pullback.  LimitError R011 where the matrix would take more than the memory
-    limit, or more than `field.MOST_BYTES`; InvertibilityError R017 if the values do not come back;
-    DefinitionError D011 or D012 where a function or an opcode has no second derivatives.
+    This consumes the pullback.  LimitError R011 if the matrix would exceed the memory limit, or
+    `field.MOST_BYTES`; InvertibilityError R017 if the values do not come back; DefinitionError D011
+    or D012 where a function or an opcode has no second derivatives.
     """
     machine, function = pull.there, pull.function
     field = Field(pull.options.max_memory)
@@ -86,7 +86,7 @@ def propagate(pull: Pullback, loss: str) -> Expansion:
 
 
 def _has_returning(pull: Pullback) -> bool:
-    """Whether the adjoint of a function has ancillas that say whether values have come back."""
+    """Whether the adjoint of a function has ancillas that show whether values have come back."""
     target = pull.target
     if pull.options.strict or not _has_inexact_ancillas(target.program, target.name):
         return False

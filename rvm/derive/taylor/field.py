@@ -29,7 +29,8 @@ from rvm.faults import LimitError
 Slots = int | NDArray[np.int64]
 """A scalar's slot, or an array of those of an array."""
 Term = tuple[Slots, Any]
-"""What is read, and the partial derivatives by it: of a row of values one for each, or a matrix."""
+"""A term of a derivative: the slots read, and the partial derivatives, one per value or a
+matrix."""
 Bend = tuple[Any, Any, Any]
 """Slots that are read together, and second derivatives by them: half of it by one twice."""
 Regs = Sequence[Any]
@@ -105,7 +106,7 @@ class Field:
         return [c * g if _is_finite(c) else np.where(seeded, c * g, 0.0) for c in factors]
 
     def drop(self, slots: Slots, wide: bool) -> None:
-        """Give slots up: derivatives by them are forgotten."""
+        """Free slots, discarding the derivatives with respect to them."""
         every = flat(slots, wide)
         n = self.top
         self.g[every] = 0.0
@@ -127,7 +128,7 @@ class Field:
     def pull(
         self, outs: Sequence[tuple[Slots, Sequence[Term]]], bends: Iterable[Bend], replace: bool
     ) -> None:
-        """New values were computed in the slots `outs`, each a number or a row; what is read gains.
+        """Propagate from new values in the slots `outs`, numbers or rows, to the values read.
 
         They were added to what was there, or, if `replace`, put in its place.  `bends` are
         second derivatives of the new values, each times its derivative in g.
@@ -171,14 +172,14 @@ def _is_finite(a: Any) -> bool:
 
 
 def _passed(a: Any, row: Any) -> Any:
-    """Rows of derivatives of new values times their derivatives by what is read."""
+    """Rows of derivatives of new values, times their derivatives by the values read."""
     if isinstance(a, float):
         return a * row
     return a.T @ row if a.ndim == 2 else a[:, None] * row
 
 
 def _masked(a: Any, row: Any, mine: Any, others: NDArray[np.bool_]) -> Any:
-    """The same where something has arrived, in rows as `mine` says, in columns as `others`."""
+    """The same, restricted to nonzero derivatives: rows in `mine`, columns in `others`."""
     if isinstance(a, float):
         return np.where(mine & others, a * row, 0.0)
     known = mine[:, None] & others
@@ -196,7 +197,7 @@ def _add(held: Any, at: Any, part: Any) -> None:
 
 
 def flat(slots: Slots, wide: bool = False) -> NDArray[np.int64]:
-    """Slots in a row; of complex numbers the real and the imaginary part of each in turn."""
+    """Slots in a row; for complex numbers alternating real and imaginary parts."""
     line = np.asarray(slots, np.int64).reshape(-1)
     return np.stack([line, line + 1], axis=1).reshape(-1) if wide else line
 

@@ -34,9 +34,9 @@ Slotted = Sequence[Any]
 
 
 class Arriving:
-    """Values of expressions that arrive in places, for frames of so many registers.
+    """Values of expressions that are stored in places, for frames with this many registers.
 
-    They are added to what is there, times `sign`, or, if `replace`, put in its place.
+    They are added to the old values, times `sign`, or, if `replace`, replace them.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Arriving:
             self._whole = _Whole(outs, values, registers)
 
     def __call__(self, field: Field, dsts: Sequence[Slots], regs: Regs, slots: Slotted) -> None:
-        """Undo the arrival in slots; registers hold what was there before it."""
+        """Undo the storing in slots; registers hold the values before it."""
         if self._whole is not None:
             outs, bends = self._whole.derive(field, dsts, regs, slots, self._sign)
             if not any(field.is_seeded(d) for d, _ in outs):
@@ -72,7 +72,7 @@ class Arriving:
 def _evaluation(
     graph: Graph, roots: Iterable[int], many: frozenset[int] = frozenset()
 ) -> Callable[[Regs], tuple[Any, ...]]:
-    """What evaluates nodes of a graph on registers, as generated source with a line for each.
+    """A function that evaluates graph nodes on registers: generated source, a line for each.
 
     Registers in `many` hold arrays where the nodes say numbers: that goes by element.
     """
@@ -145,7 +145,7 @@ class _Formula:
     def derive(
         self, field: Field, dst: Slots, regs: Regs, slots: Slotted, sign: float
     ) -> tuple[list[Term], list[Bend]]:
-        """Terms and bends for the derivatives by what arrived in `dst`."""
+        """Terms and bends for the derivatives with respect to the values stored in `dst`."""
         frame = [*regs, *(evaluate(e, regs) for e in self._operands)]
         found = [sign * part for part in self._values(frame)]
         at: dict[Expr, Any] = {e: locate(e, regs, slots) for e in self._by}  # type: ignore[arg-type]
@@ -176,7 +176,7 @@ def _formula(out: Place, node: Expr, registers: int) -> _Formula | None:
 
 
 def _apart(node: Expr, operands: dict[Expr, int], registers: int) -> Expr | None:
-    """The expression over numbers: operands stand after a frame's registers."""
+    """The expression over numbers: operands follow a frame's registers."""
     assert node.type is not None
     t = elem_of(node.type)
     if isinstance(node, Const):
@@ -200,7 +200,7 @@ def _is_pointwise(node: Apply) -> bool:
 
 
 def _partials(graph: Graph, root: int) -> dict[int, int]:
-    """The derivatives of a node by the registers that it reads, but for zeros."""
+    """The nonzero derivatives of a node with respect to the registers that it reads."""
     t = adjoint_type(elem_of(graph[root].type))
     if t is None:
         return {}
@@ -210,7 +210,7 @@ def _partials(graph: Graph, root: int) -> dict[int, int]:
 
 
 def _gains(graph: Graph, seeded: Sequence[tuple[int, int]]) -> dict[Place, Expr]:
-    """What each place that nodes read gains from their adjoints."""
+    """The term that each place read by nodes receives from their adjoints."""
     out: dict[Place, Expr] = {}
     for root, seed in seeded:
         for read, (negative, number) in sweep(graph, root, seed):
@@ -223,10 +223,10 @@ def _gains(graph: Graph, seeded: Sequence[tuple[int, int]]) -> dict[Place, Expr]
 
 
 class _Whole:
-    """Derivatives of several values at once, a direction at a time.
+    """Derivatives of several values together, one direction at a time.
 
-    Registers are a frame's, followed by a tangent for each place that is read, an adjoint for
-    each of `outs`, and what the places that are read hold.
+    Registers are a frame's, followed by a tangent for each place that is read, an adjoint for each
+    of `outs`, and the values of the places that are read.
     """
 
     def __init__(self, outs: Sequence[Place], values: Sequence[Expr], registers: int) -> None:

@@ -1,9 +1,9 @@
-"""The walk back that takes first and second derivatives along, an instruction at a time.
+"""The run back that carries first and second derivatives along, one instruction at a time.
 
-A machine that has run forwards goes back by its own inverse code.  With each instruction that is
-undone, the derivatives of the loss by what the machine holds after it become those by what it
-held before.  `Walk` is what such a machine runs on: it lets the reference engine execute
-each tick, and looks on.
+A machine that has run forwards goes back by its own inverse code. With each instruction that is
+undone, the derivatives of the loss with respect to the values after it become those with respect to
+the values before it. `Walk` is the engine of such a machine: it lets the reference engine execute
+each tick, and updates the derivatives.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class Walk:
         ]
         """For each frame of the machine the slots of its registers."""
         self.owned: list[list[tuple[int, Any]]] = []
-        """For each call under way the slots that were made for arguments that are values."""
+        """For each active call, the slots that were made for arguments that are values."""
 
     def made(self, t: RegisterType, value: Any) -> Any:
-        """New slots for what a register of a type holds; None where it carries no derivatives."""
+        """New slots for the contents of a register of a type; None if it has no derivatives."""
         if value is None or not _carries(t):
             return None
         wide = elem_of(t).is_complex
@@ -118,7 +118,7 @@ class Walk:
         self.owned.append(own)
 
     def _leave(self, state: State) -> None:
-        """At a call's start its temporaries were made: what they were computed from gains."""
+        """At the start of a call, propagate from its temporaries to the values they came from."""
         outer = state.frames[-2]
         call = cast(Call, outer.code.stmts(outer.pc)[0])
         code, pc = outer.code, outer.pc
@@ -138,7 +138,7 @@ class Walk:
 
 
 def _prepared(code: Code, pc: int, k: int, prepare: Callable[[], Any]) -> Any:
-    """What `prepare` gives, once; its errors say which instruction they are about."""
+    """The result of `prepare`, computed once; its errors name the instruction."""
     known = code.compiled.setdefault(Walk, {})
     assert isinstance(known, dict)
     if (pc, k) not in known:
@@ -151,7 +151,7 @@ def _prepared(code: Code, pc: int, k: int, prepare: Callable[[], Any]) -> Any:
 
 
 def _tick(code: Code, pc: int) -> Tick | None:
-    """How the instruction at `pc` is executed; None if it concerns no derivatives."""
+    """The handler of the instruction at `pc`; None if it does not affect derivatives."""
     found: Tick | None = _prepared(code, pc, -1, lambda: _prepare(code, code.stmts(pc)))
     return found
 
@@ -172,7 +172,7 @@ def _prepare(code: Code, stmts: tuple[Stmt, ...]) -> Tick | None:
 
 
 def _lived(code: Code, stmt: Stmt) -> Tick:
-    """A register comes or goes, or a value moves to a stack or back; undone as it is executed."""
+    """A register is created or removed, or a value moves to or from a stack; executed as it is."""
     registers = code.function.registers
     match stmt:
         case Alloc(reg) | Fresh(reg):
@@ -219,9 +219,9 @@ def _lived(code: Code, stmt: Stmt) -> Tick:
 
 
 def _data(parts: list[tuple[Stmt, Rule | None]]) -> Tick:
-    """Data statements: once one is undone, the machine holds what was before it.
+    """Data statements: once one is undone, the machine holds the values before it.
 
-    Several are undone on a copy first, to see what the machine held in between.
+    Several statements are first undone on a copy, to find the values in between.
     """
 
     def tick(walk: Walk, state: State, frame: Frame) -> None:
@@ -248,12 +248,12 @@ def _carries(t: RegisterType | None) -> bool:
 
 
 def _undone(stmt: Data, registers: int) -> Rule | None:
-    """What undoing a data statement does to derivatives; None if nothing.
+    """The effect on derivatives of undoing a data statement; None if there is none.
 
-    A rule takes them from after the statement to before it, as seen going forwards; registers hold
-    what was there before it.  DefinitionError D012 where a condition holds several statements,
-    whose values in between would not be known, or an opcode computes numbers with derivatives among
-    others without.
+    A rule takes derivatives from after the statement to before it, in forward order; registers hold
+    the values before it.  DefinitionError D012 where a condition guards several statements, whose
+    intermediate values would not be known, or where an opcode computes numbers with derivatives
+    from others without.
     """
     match stmt:
         case Update(dst, op, value) if _carries(dst.type):
