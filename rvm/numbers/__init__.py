@@ -1,6 +1,6 @@
-"""Number systems: what each scalar type can compute, and what it can undo.
+"""Number systems: the operations of each scalar type, and the updates that can be undone.
 
-`system(t)` gives the arithmetic of a scalar type; engines and the function table ask it, and know
+`system(t)` gives the arithmetic of a scalar type; engines and the function table use it, and know
 no number type by name.
 """
 
@@ -43,11 +43,11 @@ SYSTEMS: dict[str, Callable[[Scalar], NumberSystem]] = {
     "fixed": FixedSystem,
     "log": LogSystem,
 }
-"""What makes the number system of a type, by the kind of its numbers or by its own name."""
+"""The constructors of number systems, by the kind of a type's numbers or by its own name."""
 
 
 def has_own_system(t: Scalar) -> bool:
-    """Whether a type's numbers are of no kind that engines add up in ways of their own."""
+    """Whether a type's numbers are of a kind for which engines have no special sums."""
     return t.name in SYSTEMS
 
 

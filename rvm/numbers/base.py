@@ -1,4 +1,4 @@
-"""What a number system is: its literals, its values in Python, its equality, its code."""
+"""The base of number systems: literals, values in Python, equality, code."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ ADDITIVE = {"add": "+-", "mul": "*/", "xor": "^"}
 class NumberSystem(ABC):
     """The arithmetic of one scalar type.
 
-    A *raw* value is what registers and constants hold: a Python bool, int, float or complex, or
-    an array of the storage `dtype`.  `codes` are the functions that are this system's own.
+    A *raw* value is a value in a register or constant: a Python bool, int, float or complex, or an
+    array of the storage `dtype`.  `codes` are the functions specific to this system.
     """
 
     updates: ClassVar[frozenset[str]] = frozenset()
-    """The updates that can be undone: `add` where `-` takes back what `+` adds, `mul`, `xor`."""
+    """The updates that can be undone: `add` if `-` undoes `+`, `mul`, `xor`."""
     factors: ClassVar[str] = "any"
-    """What a factor must be to be divided out again: "finite", "nonzero" (and finite), or "any"."""
+    """The condition for dividing a factor out again: "finite", "nonzero" (and finite), or "any"."""
     start: ClassVar[Any] = 0
     """The number that an ancilla begins with where none is named."""
     whole = 1 << 24
-    """Whole numbers up to here are of the type: of a float type."""
+    """For a float type: the largest integer up to which all whole numbers belong to it."""
     unit = 2.0**-52
     """The relative gap between its numbers, of a fixed-point type the absolute one."""
     converts: ClassVar[bool] = False
@@ -47,7 +47,7 @@ class NumberSystem(ABC):
         self.dtype: np.dtype[Any] = np.dtype(t.row.dtype)
         NAMES[f"dtype_{t.name}"] = self.dtype
         self.zero = zero
-        """What a register of this type holds before anything is put into it."""
+        """The initial contents of a register of this type."""
         self.codes = codes
 
     def __repr__(self) -> str:
@@ -59,7 +59,7 @@ class NumberSystem(ABC):
         return next(name for name in ADDITIVE if name in self.updates)
 
     held_as = ""
-    """What arrays of these numbers hold, if it is not the numbers themselves."""
+    """The storage format of arrays of these numbers, if they do not hold the numbers themselves."""
 
     @property
     def additive(self) -> str:
@@ -74,24 +74,24 @@ class NumberSystem(ABC):
         return self.codes.get(fn)
 
     def by_float(self, fn: str, code: Code, arity: int) -> Code | None:
-        """A function that has code on f64, on this type; None where there is no such way."""
+        """The code for this type of a function that has code on f64; None if there is none."""
         return None
 
     def offers(self, name: str) -> bool:
-        """Whether there is an update, or code of a function of one or two numbers, of this name."""
+        """Whether there is an update, or code of a unary or binary function, of this name."""
         return name in self.updates or self.code(name, (self.type,) * 2) is not None
 
     @abstractmethod
     def literal(self, value: Any) -> Any:
-        """A number that was written or given as a raw value; ValueError if it does not fit.
+        """A number as a raw value; ValueError if it does not fit.
 
         Numbers are bool, int, float, complex, `decimal.Decimal`, `fractions.Fraction`, `Fixed` or
-        `LogNumber`.  Whole numbers must be exact, finite ones stay finite; others are rounded to
-        nearest.
+        `LogNumber`.  Whole numbers must be exact, finite ones must stay finite; others are rounded
+        to nearest.
         """
 
     def raw(self, value: Any) -> Any:
-        """The raw value that a typed literal names, `3'u8`; ValueError if there is none."""
+        """The raw value of a typed literal, `3'u8`; ValueError if there is none."""
         return self.literal(value)
 
     def holds(self, number: float) -> bool:
@@ -108,7 +108,7 @@ class NumberSystem(ABC):
         return [self.from_python(v) for v in values]
 
     def array_from_python(self, value: Any) -> np.ndarray[Any, Any]:
-        """An array of the storage `dtype` as it is; of others, and of lists, each number's value.
+        """An array of the storage `dtype` unchanged; in others, and in lists, each number's value.
 
         TypeError or ValueError if one has none.
         """
@@ -127,7 +127,7 @@ class NumberSystem(ABC):
         return raw
 
     def told(self, raw: Any) -> Any:
-        """A raw value, or an array or list of such, as messages show it."""
+        """A raw value, or an array or list of raw values, in the form for messages."""
         if isinstance(raw, list):
             return [self.to_python(v) for v in raw]
         if isinstance(raw, np.ndarray) and raw.ndim:
@@ -146,11 +146,11 @@ class NumberSystem(ABC):
         return bool(a == b)
 
     def close(self, value: Any, expected: Any, tolerance: float) -> bool:
-        """Whether a value passes a check against the expected one, all elements of an array.
+        """Whether a value passes a check against the expected one, in all elements of an array.
 
-        Exact types: if they are equal.  Others: |value - expected| <= tolerance max(1, |expected|);
-        an infinity is close to itself, a NaN to nothing.  A tolerance of 0 asks for the same bits
-        (all NaNs count as one).
+        Exact types: if they are equal. Others: |value - expected| <= tolerance max(1, |expected|);
+        an infinity is close to itself, a NaN to nothing.  A tolerance of 0 demands the same bits
+        (all NaNs are treated as equal).
         """
         return bool(np.all(np.equal(value, expected)))
 
@@ -189,9 +189,9 @@ def words(names: str) -> frozenset[str]:
 
 
 def differing(a: Any, b: Any, bits: bool = False) -> Any:
-    """Where two numbers, or the elements of two arrays, differ: in value, or else in their bits.
+    """Where two numbers, or the elements of two arrays, differ: in value, or in their bits.
 
-    A NaN does not differ from a NaN; zeros of two signs do by their bits alone.
+    A NaN does not differ from a NaN; zeros of different sign differ only in their bits.
     """
     if bits and (np.iscomplexobj(a) or np.iscomplexobj(b)):
         return differing(np.real(a), np.real(b), bits) | differing(np.imag(a), np.imag(b), bits)
@@ -204,7 +204,7 @@ def differing(a: Any, b: Any, bits: bool = False) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A NumPy scalar or array of no dimensions as the Python number it holds; others as is."""
+    """A NumPy scalar or zero-dimensional array as a Python number; other values unchanged."""
     if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0:
         value = plain_array(value).item() if isinstance(value, np.ndarray) else value.item()
         if isinstance(value, np.longdouble):
@@ -219,14 +219,14 @@ def plain(value: Any) -> Any:
 
 
 BUFFERS = (bytes, bytearray, memoryview)
-"""Python's own types of memory: arrays of u8, a memoryview of what it says."""
+"""Python's own memory types: arrays of u8, and memoryviews with their own element type."""
 
 
 def plain_array(value: Any) -> np.ndarray[Any, Any]:
-    """An array, or a buffer, as `np.ndarray` itself, over the same memory.
+    """An array or buffer as a plain `np.ndarray` over the same memory.
 
-    TypeError if it would not be the same: a subclass may mean more by its elements than its memory
-    says.
+    TypeError if it would not be equivalent: the elements of a subclass may mean more than its
+    memory shows.
     """
     if type(value) is np.ndarray:
         return value

@@ -166,7 +166,7 @@ def _series(x: int, n: int, p: int) -> int:
 
 
 def _steps(x: int, p: int) -> int:
-    """How many ones a number lacks to be large."""
+    """The number of ones missing for a number to be large."""
     return max(0, p // 4 - (x >> p))
 
 

@@ -1,4 +1,4 @@
-"""How one function is computed on one number type: its body, templates for generated source."""
+"""The computation of a function on a number type: its body, and templates for generated source."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from rvm.types import Scalar
 
 _SLOT = re.compile(r"\{(t?)(\d+)\}")
 DOUBT = limits(I64)[0]
-"""What a text gives for a number that it cannot round and that has to be settled exactly: the
-least raw number."""
+"""The result of a text for a number that it cannot round, which must be computed exactly: the least
+raw number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Code:
 
     @property
     def is_native(self) -> bool:
-        """Whether machine code can be made of it."""
+        """Whether it can be compiled to machine code."""
         return self.body is not None and self.body.is_native
 
 
@@ -58,9 +58,9 @@ def fill(template: str, *args: str, fresh: str = "_t") -> str:
 
 
 def compose(outer: str, inner: str) -> str:
-    """The template `outer` of one argument, applied to what the template `inner` gives.
+    """The template `outer` of one argument, applied to the template `inner`.
 
-    The temporaries of the two are kept apart.
+    Their temporaries have different names.
     """
     used = {int(m[2]) for m in _SLOT.finditer(inner) if m[1]}
     start = max(used, default=-1) + 1
@@ -92,7 +92,7 @@ def kind_of(t: Scalar) -> str:
 
 
 LONGEST = 240
-"""How long an inline template may be; longer functions are called."""
+"""The largest length of an inline template; longer functions are called."""
 
 
 def coded(
@@ -102,10 +102,10 @@ def coded(
     python: str = "",
     numpy: str = "",
 ) -> Code:
-    """The code of a function by its body over leaf operations, on arguments of these kinds.
+    """The code of a function from its body over leaf operations, on arguments of these kinds.
 
-    `name` is what generated source calls it where it is too long to stand inline.  `python` and
-    `numpy` are templates of the target's own, for speed.
+    `name` is its name in generated source where it is too long to be inlined. `python` and `numpy`
+    are faster, target-specific templates.
     """
     f = Function(name, body, kinds)
     exact, quick = Inline(f, total=True), Inline(f)
@@ -129,7 +129,7 @@ def moved(t: Scalar) -> Code:
 
 
 class Codes(Mapping[str, Code]):
-    """Codes by the functions' names, each made when it is first asked for."""
+    """Codes by the functions' names, each made when first requested."""
 
     def __init__(self, makers: Mapping[str, Callable[[], Code]]) -> None:
         self._makers = makers
@@ -156,8 +156,9 @@ def identifier(text: str) -> str:
 def codes_of(title: str, kinds: Mapping[str, tuple[str, ...]], bodies: Mapping[str, Body]) -> Codes:
     """The codes of a system's functions.
 
-    `kinds` holds the kinds of the arguments of a function; under "" that of all others.  `title`
-    tells the functions' names from those of other systems; `own` knows the systems by it.
+    `kinds` holds the kinds of the arguments of each function; the key "" is for all others. `title`
+    distinguishes the functions' names from those of other systems, and identifies the system in
+    `own`.
     """
 
     def make(fn: str, body: Body) -> Callable[[], Code]:

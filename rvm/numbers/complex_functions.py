@@ -228,7 +228,7 @@ def _determinant(a: Node, b: Node, c: Node, d: Node) -> Node:
 
 
 def _brought(z: Parts) -> tuple[Parts, Node]:
-    """A number beside which 1 is nothing as a smaller one, and the logarithm of the factor."""
+    """A scaled-down number compared with which 1 is negligible, and the logarithm of the factor."""
     size, _ = larger(*z)
     large = size > 2.0**400
     factor = select(large, 2.0**-300, 1.0)
@@ -277,7 +277,7 @@ def _atanh(z: Parts) -> Parts:
 # ------------------------------------------------------------------------- powers
 
 WHOLE = 100.0
-"""Whole exponents up to here are done by squaring."""
+"""The largest whole exponent that is computed by squaring."""
 
 
 def chain(z: Parts, n: int) -> Parts:

@@ -22,7 +22,7 @@ from rvm.types import F64 as F64_TYPE
 from rvm.types import Scalar
 
 NARROW: dict[Scalar, Body] = {}
-"""Of float types that are held as f32 numbers, and are fewer: how an f64 is rounded, to an f64."""
+"""For float types narrower than f32 and stored as f32: how an f64 is rounded, to an f64."""
 
 
 @cache
@@ -135,7 +135,7 @@ def conversion(target: Scalar, source: Scalar) -> Code:
 
 @cache
 def on_real(name: str, of_doubles: Body, arguments: tuple[Scalar, ...], t: Scalar) -> Code:
-    """A function of f64 numbers on those of real types; what it gives is rounded to `t`."""
+    """A function of f64 numbers applied to real types; its result is rounded to `t`."""
 
     def rounded(*args: Node) -> Node:
         wide = (as_double(x, s) for x, s in zip(args, arguments, strict=True))

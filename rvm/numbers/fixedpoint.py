@@ -50,7 +50,7 @@ class Fixed(Fraction):
 
     @classmethod
     def from_float(cls, f: float) -> Fraction:  # type: ignore[override]
-        """An exact fraction: what comparisons with floats are made with."""
+        """An exact fraction, for comparisons with floats."""
         return Fraction.from_float(f)
 
     @classmethod
@@ -171,9 +171,9 @@ def fixed_mul(a: int, b: int, frac: int) -> int:
 
 _U32 = np.uint64(0xFFFFFFFF)
 FEW = 32
-"""So many numbers take less time one by one than as arrays."""
+"""The largest number of elements for which scalar code is faster than arrays."""
 NEARLY = 2.0**63 * (1 - 2.0**-40)
-"""Raw results from here on may not fit: exact ones tell."""
+"""Raw results from here on may not fit; exact arithmetic decides."""
 
 
 def _one_by_one(f: Callable[..., int], a: Any, b: Any, frac: int) -> NDArray[Any]:
@@ -191,7 +191,7 @@ def _settled(f: Callable[..., int], a: Any, b: Any, frac: int, doubtful: Any) ->
 
 @name
 def fixed_mul_array(a: Any, b: Any, frac: int) -> NDArray[Any]:
-    """The rounded product on arrays, exact by way of 128-bit products in halves."""
+    """The rounded product of arrays, exact through 128-bit products in halves."""
     a, b = np.broadcast_arrays(np.asarray(a, np.int64), np.asarray(b, np.int64))
     if a.size <= FEW:
         return _one_by_one(fixed_mul, a, b, frac)

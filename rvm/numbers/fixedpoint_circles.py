@@ -45,7 +45,7 @@ from rvm.numbers.fixedpoint_values import (
 # ------------------------------------------------------------------------- circles
 
 TERMS = 10
-"""How many terms of a Taylor series within pi/4 are taken."""
+"""The number of terms of a Taylor series within pi/4."""
 
 
 def _series(square: Node, first: int) -> Node:
@@ -55,7 +55,7 @@ def _series(square: Node, first: int) -> Node:
 
 
 def circle(x: Pair) -> tuple[Node, Pair, Pair]:
-    """The quarters of a turn in x, and sine and cosine of what is left, to some 2**-64."""
+    """The quarter turns in x, and sine and cosine of the remainder, to some 2**-64."""
     quarters, r = near(x[0])
     a = plus(quick_sum(*r), exactly_of(x[1]))
     square = times(a, a)
@@ -108,7 +108,7 @@ def _mirrored(found: Pair, x: Pair) -> Pair:
 
 
 def _leg_of(x: Pair) -> tuple[Pair, Node]:
-    """sqrt(1 - x**2), and where there is none."""
+    """sqrt(1 - x**2), and where it does not exist."""
     return root_from(times(plus(one(), negative(x)), plus(one(), x)))
 
 

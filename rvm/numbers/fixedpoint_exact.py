@@ -32,7 +32,7 @@ LOW, HIGH = limits(I64)
 GUARD = 64
 """Bits that are computed beyond those of the result at first."""
 ERROR = 1 << 20
-"""How far a value of the functions below may be off, in units of its last bit."""
+"""The largest error of a value of the functions below, in units of its last bit."""
 LARGE = 45
 """Beyond this exponent no power of e is below 2**64, nor is its reciprocal above 2**-64."""
 
@@ -58,7 +58,7 @@ def exact_power(frac: int, raw: int, n: int) -> int:
 
 
 def ties(name: str, frac: int) -> tuple[int, ...] | None:
-    """For which arguments a function that is no power is half a unit; None where for none."""
+    """The arguments for which a function other than a power is a tie; None if there are none."""
     if name == "exp2" and frac + 1 << frac <= HIGH:
         return (-(frac + 1) << frac,)
     return (0,) if name == "sigmoid" and not frac else None
@@ -130,7 +130,7 @@ ROOTS: dict[str, Callable[..., int | None]] = {
 
 
 def _powers(frac: int, raw: int, exponent: int) -> int | None:
-    """A power that is rational, and for which that matters; None of others."""
+    """A power that is rational and needs exact treatment; None for others."""
     n, base = Fraction(exponent, 1 << frac), Fraction(raw, 1 << frac)
     while n.denominator > 1:
         if base < 0:
@@ -302,4 +302,4 @@ FUNCTIONS: dict[str, Callable[..., int | None]] = {
     "digamma": digamma,
     "polygamma": polygamma,
 }
-"""Functions of numbers in units of 2**-p, to within `ERROR` of these; None where there is none."""
+"""Functions of numbers in units of 2**-p, accurate to `ERROR` such units; None where undefined."""

@@ -41,7 +41,7 @@ def _exact(f: str, *args: Any) -> int:
 
 
 def _quick(of: Function, *args: int) -> int:
-    """What a text gives of numbers."""
+    """The result of a text on numbers."""
     try:
         return on_numbers(of)(*args)  # type: ignore[no-any-return]
     except ArithmeticError:

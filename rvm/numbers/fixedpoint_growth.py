@@ -45,13 +45,13 @@ from rvm.numbers.fixedpoint_values import (
 )
 
 FLAT = 64.0
-"""Beyond this e**-x is nothing beside what a pair is off by, and e**x does not fit."""
+"""Beyond this e**-x is below the error of a pair, and e**x does not fit."""
 
 
 # ------------------------------------------------------------------------- exponentials
 
 EXP = 2.0**-67
-"""What an exponential may be off by, in parts of itself."""
+"""The largest relative error of an exponential."""
 
 
 def exponential(x: Pair) -> Pair:
@@ -118,7 +118,7 @@ def _softplus(x: Pair) -> Value:
 # ------------------------------------------------------------------------- logarithms
 
 LOG = 2.0**-71
-"""What a logarithm may be off by."""
+"""The largest error of a logarithm."""
 LN2 = constant(LN2_PAIR[0], F64), constant(LN2_PAIR[1], F64)
 LN10 = constant(LN10_PAIR[0], F64), constant(LN10_PAIR[1], F64)
 
@@ -214,7 +214,7 @@ def _polygamma(n: Pair, x: Pair) -> Value:
 
 
 def power(x: Pair, y: Pair, whole: Node, odd: Node) -> Value:
-    """x to the power y, of which is told whether it is whole, and odd."""
+    """x to the power y, given whether y is whole, and odd."""
     size = size_of(x)
     zero = equal(size[0], 0.0)
     bad = (zero & (y[0] < 0.0)) | ((x[0] < 0.0) & ~whole)

@@ -31,7 +31,7 @@ from rvm.numbers.elementary.pairs import (
 from rvm.numbers.elementary.roots import root_of
 
 ROOT = 2.0**-90
-"""What a root, or a power made by squaring, may be off by, in parts of itself."""
+"""The largest relative error of a root, or of a power made by squaring."""
 LARGEST = 9.2e18
 """Raw numbers from here on may not fit."""
 
@@ -143,6 +143,6 @@ def one() -> Pair:
 
 
 def root_from(square: Pair) -> tuple[Pair, Node]:
-    """A square root, of 0 too, and where there is none."""
+    """A square root, including that of 0, and where it does not exist."""
     zero, bad = equal(square[0], 0.0), square[0] < 0.0
     return chosen(zero, exactly(0.0), root_of(chosen(zero | bad, one(), square))), bad

@@ -189,13 +189,13 @@ def _remainder(a: Node, b: Node) -> tuple[Node, Node, Node]:
 
 
 def modulo(a: Node, b: Node) -> Node:
-    """`a % b` as Python has it; NaN where b is 0."""
+    """`a % b` as in Python; NaN where b is 0."""
     rest, nonzero, moved = _remainder(a, b)
     return select(nonzero, select(moved, rest + b, rest), with_sign(constant(0.0, F64), b))
 
 
 def floor_division(a: Node, b: Node) -> Node:
-    """`a // b` as Python has it; a / b where b is 0."""
+    """`a // b` as in Python; a / b where b is 0."""
     rest, _, moved = _remainder(a, b)
     whole = (a - rest) / b
     whole = select(moved, whole - 1.0, whole)

@@ -1,9 +1,9 @@
-"""What an expression passes back: the adjoints of the places that it reads.
+"""The adjoints that an expression passes back to the places that it reads.
 
-The parts of an expression are visited from its result down, each once: its adjoint is the sum of
-what all that it is an argument of pass back, and it passes on the gains of its own arguments.
-Every occurrence of a place gains by itself, so that `x * x` gives x two gains and both arrive (of
-an array in `dot(x, x)` they are one, of twice the adjoint).
+The parts of an expression are visited from its result down, each once: the adjoint of a part is the
+sum of the terms from all parts of which it is an argument, and it passes terms on to its own
+arguments.  Every occurrence of a place receives a term of its own: `x * x` gives x two terms, and
+both are added (for an array in `dot(x, x)` they are combined, as twice the adjoint).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rvm.transform.graph import Graph, Node
 from rvm.types import elem_of, rank_of
 
 Gain = tuple[Place, Expr]
-"""A place that is read, and what its adjoint gains."""
+"""A place that is read, and the term that its adjoint receives."""
 Signed = tuple[bool, int]
 """Whether a node counts negative, and its number."""
 
@@ -89,8 +89,9 @@ def _chosen(graph: Graph, number: int, total: Signed) -> Iterator[tuple[Place, S
 
 
 def where_taken(graph: Graph, read: Place, number: int) -> Expr | None:
-    """The condition under which there is the place that gains a node: that of the choices around
-    it; None if it is always there.
+    """The condition under which the place of a node exists: that of the enclosing choices;
+
+    None if it always exists.
     """
     if all(isinstance(step, (Part, Transposed)) for step in read.path):
         return None
@@ -113,7 +114,7 @@ def _taken(gain: Expr) -> Expr | None:
 
 
 def _uses(graph: Graph, root: int) -> Counter[int]:
-    """How often each part of a node is an argument in it."""
+    """The number of times each part of a node is an argument in it."""
     out: Counter[int] = Counter()
     seen, todo = {root}, [root]
     while todo:
@@ -125,7 +126,7 @@ def _uses(graph: Graph, root: int) -> Counter[int]:
 
 
 def _passed(graph: Graph, number: int, total: Signed | None) -> Iterator[tuple[int, Signed | None]]:
-    """The arguments of a node, and what the adjoint of each gains from that of the node."""
+    """The arguments of a node, and the term that the adjoint of each receives."""
     node = graph[number]
     if total is None:
         yield from ((a, None) for a in node.args)
@@ -153,7 +154,7 @@ def _is_square(graph: Graph, node: Node, found: Sequence[Signed | None]) -> bool
 
 
 def _gains(graph: Graph, node: Node, args: tuple[Expr, ...], g: int) -> list[Signed | None]:
-    """What each argument of a node gains from its adjoint `g`."""
+    """The term that each argument of a node receives from its adjoint `g`."""
     out: list[Signed | None] = []
     for arg, gain in zip(args, gains(node.fn, args, graph.ref(g)), strict=True):
         if gain is None or isinstance(arg, Const):
@@ -165,7 +166,7 @@ def _gains(graph: Graph, node: Node, args: tuple[Expr, ...], g: int) -> list[Sig
 
 
 def _total(graph: Graph, number: int, passed: Sequence[Signed]) -> Signed | None:
-    """The sum of what a node's adjoint gains, in the shape of the node if there are several."""
+    """The sum of the terms of a node's adjoint, in the shape of the node if there are several."""
     if len(passed) < 2:
         return passed[0] if passed else None
     negative, total = _like(graph, passed[0], number)
@@ -182,7 +183,7 @@ def _total(graph: Graph, number: int, passed: Sequence[Signed]) -> Signed | None
 
 
 def _like(graph: Graph, gain: Signed, number: int) -> Signed:
-    """A gain in the shape of a node: summed over what was repeated."""
+    """A term in the shape of a node: summed where the node was broadcast."""
     negative, g = gain
     if not rank_of(graph[g].type):
         return gain

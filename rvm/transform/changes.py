@@ -1,9 +1,9 @@
-"""What functions change, and what of that is as it was when they return, by construction.
+"""The parameters that functions change, and those that they restore by construction.
 
-A function that undoes what it did to a parameter, or whose adjoint does, leaves it as it was; so
-does one that calls such functions.  `rvm.verify.matching` sees that in the code, if it is known
-of the functions that are called.  Of a function that may come to call itself it is assumed for the
-calls, and then has to be seen in the code: that is an induction over the depth of calls.
+A function that undoes its changes of a parameter, or whose adjoint does, restores it; so does a
+function that calls such functions.  `rvm.verify.matching` finds this in the code, given the same
+facts about called functions.  For a recursive function it is assumed for the calls, and then must
+be found in the code: an induction over the depth of calls.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from rvm.verify.matching import restored
 
 
 class Changes(Mapping[str, frozenset[int]]):
-    """For each function the parameters that it may leave otherwise than they were.
+    """For each function, the parameters that it may change without restoring them.
 
-    What it restores is known once it was asked for, by `restored` or `of_calls`.
+    Restored parameters are known after the first use of `restored` or `of_calls`.
     """
 
     def __init__(self, program: Program) -> None:
@@ -31,7 +31,7 @@ class Changes(Mapping[str, frozenset[int]]):
         self._inout = inout_slots(program)
         self._groups: dict[object, object] = {}
         self._known: dict[object, object] = {}
-        """For each group of functions by number what each of them restores."""
+        """The parameters that each function of a group restores, by the group's number."""
 
     def __getitem__(self, name: str) -> frozenset[int]:
         number, _ = self._group(name)
@@ -45,7 +45,7 @@ class Changes(Mapping[str, frozenset[int]]):
         return len(self._inout)
 
     def in_values(self, name: str) -> tuple[Function, bool] | None:
-        """What an adjoint or a tangent does to values: a function, and whether it undoes it."""
+        """The effect of an adjoint or tangent on values: a function, and whether it is undone."""
         found = in_values(self._program).get(name)
         return None if found is None else (self._program.function(found[0]), found[1])
 
@@ -55,7 +55,7 @@ class Changes(Mapping[str, frozenset[int]]):
         return self._of_group(*self._group(name))[name]
 
     def of_calls(self, function: Function) -> Changes:
-        """These, with what is known of all functions that one may call."""
+        """The same, with the facts about all functions that one may call."""
         if _called(function):
             names = reachable(self._program, function.name)
             for group in sorted({self._group(n) for n in names}):
@@ -63,7 +63,7 @@ class Changes(Mapping[str, frozenset[int]]):
         return self
 
     def _of_group(self, number: int, names: tuple[str, ...]) -> dict[str, frozenset[int]]:
-        """What functions that may call each other restore."""
+        """The parameters restored by functions that may call each other."""
         return once(self._known, number, dict, lambda: self._restored_by(names))
 
     def _restored_by(self, names: tuple[str, ...]) -> dict[str, frozenset[int]]:
@@ -80,9 +80,9 @@ class Changes(Mapping[str, frozenset[int]]):
             found = seen
 
     def _group(self, name: str) -> tuple[int, tuple[str, ...]]:
-        """The functions that may call a function and that it may call, with their number.
+        """The functions that may call a function and be called by it, with their number.
 
-        Those that they call besides have lower numbers.
+        Other functions that they call have lower numbers.
         """
         groups = once(self._groups, _grouped, dict, lambda: _grouped(self._program))
         found: tuple[int, tuple[str, ...]] = groups[name]

@@ -34,7 +34,7 @@ from rvm.types import I64, Stack, elem_of, rank_of
 from rvm.verify.matching import Restoration
 
 KEPT = ".kept"
-"""What is added to the name of a register for that of its copy."""
+"""The suffix of the name of a register's copy."""
 
 
 def whole(reg: int, start: int, end: int) -> Parts | None:
@@ -47,15 +47,15 @@ def with_copies(
     found: Iterable[Restoration],
     parts: Callable[[int, int, int], Parts | None] = whole,
 ) -> Function:
-    """A function with copies of what it brings back, between these positions.
+    """A function with copies of values that it restores, between these positions.
 
-    `parts` says what of an array is changed from a position to another; None: all of it.
+    `parts` gives the parts of an array that are changed between two positions; None: all of it.
     """
     registers = list(f.registers)
     names = {r.name for r in registers}
     free: defaultdict[tuple[int, Register], list[tuple[int, int]]] = defaultdict(list)
-    """For each register, and what a copy is like, the copies so far, with the positions behind
-    which they are free."""
+    """For each register and kind of copy, the copies so far, with the positions after which they
+    are free."""
     before: defaultdict[int, list[Instr]] = defaultdict(list)
     behind: defaultdict[int, list[Instr]] = defaultdict(list)
     for reg, start, end in sorted(found, key=lambda r: (r.start, -r.end)):

@@ -26,7 +26,7 @@ GRADIENT, ADJOINT, TANGENT = "'", "~'", "."
 
 
 class Mark(NamedTuple):
-    """What a mark makes of a function, how the derivatives are called, and an end of names."""
+    """A mark: the derivative that it makes, the names of derivatives, and their suffix."""
 
     word: str
     duals: str
@@ -39,7 +39,7 @@ MARKS = {
     TANGENT: Mark("tangent", "dots", DOT),
 }
 Asked = Mapping[str, tuple[Form, str]]
-"""For the name of a derived function what it is of, and the mark."""
+"""For the name of a derived function: the original function, and the mark."""
 
 
 def adjoint_names(program: Program) -> dict[str, str]:
@@ -53,9 +53,9 @@ def tangent_names(program: Program) -> dict[str, str]:
 
 
 def head(f: Function, mark: str, without: frozenset[int] = frozenset()) -> Function:
-    """The derived function without code: its name and parameters, which those of `f` tell.
+    """The derived function without code: its name and parameters, which follow from those of `f`.
 
-    `without` are the registers of parameters that have no bars, or dots.
+    `without` are the registers of parameters without bars or dots.
     """
     dims = tuple(d for d in f.dims if d.reg < f.n_args)
     bare = Function(f.name, f.params, f.registers[: f.n_args], (), (), dims)
@@ -67,12 +67,11 @@ def head(f: Function, mark: str, without: frozenset[int] = frozenset()) -> Funct
 def derived(
     program: Program, asked: Asked, names: Iterable[str] | None = None
 ) -> tuple[Function, ...]:
-    """The functions that are asked for, and those that they call, which `program` has not.
+    """The requested functions, and those that they call, as far as `program` lacks them.
 
-    With `names` only these of them, and what they are made of.
-
-    DefinitionError D011 or D012 where there is no derivative, D015 if a function calls its own,
-    D016 where one is left out that others need.
+    With `names`, only these, and the functions they are made from.  DefinitionError D011 or D012 if
+    a derivative does not exist, D015 if a function calls its own derivative, D016 if one is left
+    out that others need.
     """
     making = _Making(program, asked)
     for name in asked if names is None else names:
@@ -93,7 +92,7 @@ class _Making:
         return name in self.functions
 
     def make(self, name: str) -> None:
-        """Make one, after all that it is made of."""
+        """Make a function, after all those that it is made from."""
         if name in self:
             return
         form, mark = self.asked[name]
@@ -138,9 +137,9 @@ class _Making:
 
 
 def _brought_back(program: Program, f: Function, end: int) -> Iterator[Restoration]:
-    """What the gradient of a function changes and brings back: the numbers that rounding may move.
+    """The values that the gradient of a function changes and restores, which rounding may move.
 
-    Its copies say whether the adjoint was computed from what there was.
+    Their copies show whether the adjoint was computed from the original values.
     """
     for k in sorted(inout_slots(program)[f.name]):
         t = f.registers[k].type

@@ -1,7 +1,7 @@
-"""Functions on dual registers: what adjoint and tangent transformations share.
+"""Functions on dual registers: the common part of adjoint and tangent transformations.
 
-Beside each register that carries derivatives there is another, its *dual*: the
-adjoint in gradient mode, the tangent in tangent mode.
+Each register with derivatives has a second register, its *dual*: the adjoint in gradient mode, the
+tangent in tangent mode.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rvm.transform.shared_parts import share
 from rvm.types import F64, I64, Array, RegisterType, Scalar, Stack, ValueType, elem_of, with_rank
 
 BAR, DOT = "_bar", "_dot"
-"""What is added to the names of registers for those of their adjoints, and tangents."""
+"""The suffixes of the names of adjoint and tangent registers."""
 
 
 def unique(name: str, taken: set[str]) -> str:
@@ -54,17 +54,17 @@ def bar_type(t: RegisterType) -> RegisterType | None:
 
 
 class Form(NamedTuple):
-    """A function that is differentiated, and the parameters whose duals are left out.
+    """A function to differentiate, and the parameters whose duals are left out.
 
-    They are registers: of one that the function only reads nothing is derived, and one that it
-    changes begins with a dual of zero, of which nothing may come.
+    They are registers. If the function only reads one, it is treated as a constant; if it changes
+    one, the dual begins as zero and must have no effect.
     """
 
     name: str
     without: frozenset[int] = frozenset()
 
     def called(self, name: str, f: Function) -> str:
-        """How what is derived from it is called, where `name` is what has all duals."""
+        """The name of the function derived from it; `name` is that of the form with all duals."""
         if not self.without:
             return name
         kept = (f.registers[k].name for k in bar_slots(f, self.without))
@@ -72,7 +72,7 @@ class Form(NamedTuple):
 
 
 def form_called(found: str, name: str, f: Function) -> Form | None:
-    """The form of a function that is called `found`, where `name` is what has all duals."""
+    """The form of a function whose derived name is `found`, where `name` has all duals."""
     if found == name:
         return Form(f.name)
     kept = found.removeprefix(f"{name}(").removesuffix(")").split(", ")
@@ -88,7 +88,7 @@ def forms(names: Sequence[str]) -> tuple[Form, ...]:
 def with_called(
     wanted: Sequence[Form], make: Callable[[Form], tuple[Function, Sequence[Form]]]
 ) -> dict[Form, Function]:
-    """What is made of forms, and of those that this calls; `make` gives one and what it calls."""
+    """The functions made from forms, and from those they call; `make` returns both for one form."""
     made: dict[Form, Function] = {}
     todo = list(reversed(wanted))
     while todo:
@@ -108,7 +108,7 @@ def bar_slots(f: Function, without: frozenset[int] = frozenset()) -> dict[int, i
 
 
 class Duals:
-    """A growing function on the registers of another and their duals."""
+    """A function under construction, on the registers of another and their duals."""
 
     def __init__(
         self,
@@ -238,11 +238,11 @@ class Duals:
         changing: Sequence[int] = (),
         held: Mapping[int, Place] | None = None,
     ) -> None:
-        """Add instructions with what they have in common in ancillas.
+        """Add instructions with their common parts in ancillas.
 
-        Their operands may be stand-ins for nodes of the graph.  They read nothing that they change,
-        but for the registers `changing`, which stay the same throughout `inner`.  A branch in
-        `inner` and the come-from behind it belong together.
+        Operands may be stand-ins for nodes of the graph.  The instructions read nothing that they
+        change, except the registers `changing`, which stay the same throughout `inner`.  A branch
+        in `inner` and the come-from after it belong together.
         """
         duals = set(self.dual_of.values())
         mine: list[tuple[tuple[str, ValueType, Dims], int]] = []
@@ -315,12 +315,12 @@ class Duals:
         self.code.append(Instr(op, args, aux, symbol))
 
     def emit_duals(self, op: str, *places: Expr) -> None:
-        """The same opcode on the places' duals, if there are any."""
+        """The same opcode on the duals of the places, if there are any."""
         if self.have_duals([cast(Place, p) for p in places]):
             self.emit(op, *(self.dual(cast(Place, p)) for p in places))
 
     def exchanged(self, instr: Instr, op: str) -> None:
-        """An opcode that only moves values: `op` moves their duals alike."""
+        """An opcode that only moves values: `op` moves their duals in the same way."""
         row = OPCODES[instr.op]
         operands = zip(instr.args, row.operands, strict=True)
         if self.have_duals([cast(Place, a) for a, o in operands if o.mode == "mut"]):

@@ -1,7 +1,8 @@
-"""Where a function gives up what is back by construction: seen from its code, or from another's.
+"""Places where a function removes values restored by construction, seen in its or another's code.
 
-A tangent does for values what the function does that it is of, and an adjoint undoes that.  So what
-is matched in the one is back in the other, though there the code between does more than undo.
+A tangent does to values the same as the original function, and an adjoint undoes it.  So a match in
+the original means that the value is restored in the derived function, though there the code in
+between does more.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from rvm.verify.matching import matched
 
 
 class Ends(NamedTuple):
-    """Where code in one direction frees, or pops into, what is back by construction."""
+    """Positions where code in one direction frees, or pops into, restored registers."""
 
     known: frozenset[int]
     returning: frozenset[int]
-    """Those of which adjoints were computed meanwhile."""
+    """Those from which adjoints were computed in between."""
 
 
 Changed = Callable[[Function], Mapping[str, Collection[int]]]
-"""For a function which parameters those that it calls may leave otherwise than they were."""
+"""For a function, the parameters that functions it calls may change without restoring."""
 NOTHING = Ends(frozenset(), frozenset())
 
 
 def ends_of(program: Program, name: str, undo: bool, changed: Changed) -> Ends:
-    """What is known of where a function, or its inverse, gives registers up."""
+    """The positions where a function, or its inverse, removes registers, with known facts."""
     f = program.function(name)
     found = matched(invert_function(f) if undo else f, changed(f), doing(program))
     known, returning = set(found.all), set(found.by_adjoint)
@@ -56,7 +57,7 @@ def ends_of(program: Program, name: str, undo: bool, changed: Changed) -> Ends:
 
 
 def _frees(f: Function, origins: tuple[int, ...], undo: bool) -> Iterator[tuple[int, int]]:
-    """The frees of code in one direction, and the instructions that they come from."""
+    """The frees of code in one direction, and the instructions from which they come."""
     last = len(f.code) - 1
     for pc, (instr, at) in enumerate(zip(f.code, origins, strict=True)):
         if instr.op == ("alloc" if undo else "free"):

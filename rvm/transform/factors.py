@@ -76,7 +76,7 @@ def summed(graph: Graph, node: Expr) -> Expr:
 
 
 def _apart(graph: Graph, node: Expr) -> tuple[Expr, Scalings]:
-    """An array without the numbers that it is scaled with; what is computed anyway is kept."""
+    """An array without its scaling factors; values that are computed anyway are kept."""
     if not isinstance(node, Apply) or graph.has(node):
         return node, []
     match node:

@@ -15,10 +15,10 @@ from rvm.types import BOOL
 
 
 def without_directions(f: Function) -> Function:
-    """A function in which a register that tells directions apart is not turned over.
+    """A function in which no register that distinguishes directions is inverted.
 
-    So its derivatives do in both directions what they do where it is undone.  In strict mode the
-    log has what the register held, as it has other values that were dropped.
+    So its derivatives do in both directions what they do where it is undone. In strict mode the log
+    holds the register's value, like other dropped values.
     """
     if not _tells_directions(f):
         return f

@@ -45,7 +45,7 @@ from rvm.verify import inout_slots
 from rvm.verify.alias import overlap
 
 ADJOINT, GRADIENT = "_adjoint", "_gradient"
-"""What is added to the names of functions."""
+"""The suffixes of function names."""
 OPPOSITE = {"add": "sub", "sub": "add"}
 
 
@@ -82,7 +82,7 @@ def gradient(
 def adjoints_of(
     program: Program, wanted: Sequence[Form], names: dict[str, str]
 ) -> dict[Form, Function]:
-    """The adjoints of functions, called as `names` says; so are those that they call."""
+    """The adjoints of functions, named by `names`, including those of functions that they call."""
     functions = {f.name: f for f in program.functions}
     changed = inout_slots(program)
 
@@ -96,7 +96,7 @@ def adjoints_of(
 
 
 def adjoint_origins(f: Function, adjoint: Function) -> tuple[int, ...]:
-    """Of the adjoint of a function: the instruction of that from which each one comes."""
+    """For an adjoint, the original instruction of each of its instructions."""
     less = len(f.code) - len(without_directions(f).code)
     return tuple(pc + less * (pc > 0) for pc in adjoint.origins)
 
@@ -140,7 +140,7 @@ def _whole(reg: int, t: RegisterType) -> Place:
 
 
 def _adjoint(w: Walker) -> Function:
-    """The adjoint of a function: what undoes it and takes adjoints back."""
+    """The adjoint of a function: it undoes the function and propagates adjoints back."""
     known = zeros(w.f, {*w.bars, *w.without}, w.changed)
 
     def visit(pc: int) -> None:
@@ -153,7 +153,7 @@ def _adjoint(w: Walker) -> Function:
 def _undoing(adjoint: Function, values: frozenset[int]) -> frozenset[int]:
     """The instructions that undo the function: those that change values, and all calls.
 
-    The others change adjoints, and ancillas of their own.
+    The others change adjoints and their own ancillas.
     """
 
     def undoes(instr: Instr) -> bool:
@@ -176,7 +176,7 @@ def _gone(w: Walker, instr: Instr) -> None:
 
 
 def _made(w: Walker, instr: Instr) -> None:
-    """An ancilla was made: what its first value came from gains, and its adjoint goes."""
+    """An ancilla was made: its adjoint is propagated to its initial value, and dropped."""
     x = cast(Place, instr.args[0])
     undo = invert_instr(instr)
     if x.reg not in w.dual_of:
@@ -198,7 +198,7 @@ def _made(w: Walker, instr: Instr) -> None:
 
 
 def _held(graph: Graph, x: Place, value: Expr) -> dict[int, Place]:
-    """What an ancilla holds where it is made and freed: its value need not be computed."""
+    """The contents of an ancilla where it is made and freed, which need not be computed."""
     return {} if x.type != value.type else {graph.intern(value): x}
 
 
@@ -212,9 +212,9 @@ def _push(w: Walker, instr: Instr) -> None:
 
 
 def _pop(w: Walker, instr: Instr) -> None:
-    """A value was popped into a zero: its adjoint goes, and leaves one that means nothing.
+    """A value was popped into a zero: its adjoint moves, and leaves one without meaning.
 
-    Forwards that is a zero, too.  Undone, it is off by what was forgotten of it.
+    Forwards this is zero, too.  Undone, it is off by the adjoints that were discarded.
     """
     w.code.append(invert_instr(instr))
     x, stack = cast("tuple[Place, Place]", instr.args)
@@ -232,9 +232,9 @@ def _forget(w: Walker, bar: Place) -> None:
 
 
 def _gains(w: Walker, graph: Graph, value: Expr, g: Expr, op: str = "add") -> list[Instr]:
-    """An instruction for each gain from `g` of what `value` reads, over the graph's nodes.
+    """An instruction for each term from `g` that a place in `value` receives, over graph nodes.
 
-    It stands in a branch if the place is only there where a choice takes it.
+    It is inside a branch if the place only exists where a choice selects it.
     """
     out: list[Instr] = []
     for read, (negative, gain) in sweep(graph, graph.intern(value), graph.intern(g)):
@@ -251,7 +251,7 @@ def _gains(w: Walker, graph: Graph, value: Expr, g: Expr, op: str = "add") -> li
 
 
 def _update(w: Walker, stmt: Update, undo: Instr) -> None:
-    """`dst op= value` is undone, and what `value` reads gains from dst's adjoint."""
+    """`dst op= value` is undone, and dst's adjoint is propagated to the places in `value`."""
     dst, sign, value = stmt.dst, stmt.op, stmt.value
     if dst.reg not in w.dual_of:
         w.code.append(undo)

@@ -17,12 +17,15 @@ from rvm.types import Array, ValueType, rank_of
 
 """Functions that evaluate their second argument only if the first does not decide."""
 ARRAY_WORK = 4
-"""What a function of an array counts for, compared with one of numbers."""
+"""The weight of a function of an array, compared with one of numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A constant or place, or a function of nodes; `lazy` is what may not be evaluated."""
+    """A constant or place, or a function of nodes;
+
+    `lazy` are arguments that may not be evaluated.
+    """
 
     type: ValueType
     leaf: Expr | None = None
@@ -84,7 +87,7 @@ class Graph:
         return number
 
     def _like(self, node: Apply, args: tuple[int, ...]) -> int | None:
-        """What takes only the shape of an argument need not evaluate it."""
+        """A function that uses only the shape of an argument need not evaluate it."""
         if FUNCTIONS[node.fn].takes_shape:
             value, shape = args
             dims = self.dims(shape)
@@ -101,7 +104,7 @@ class Graph:
         return None
 
     def _place_like(self, number: int, dims: Dims) -> int | None:
-        """A place of these lengths among what a node reads."""
+        """A place of these lengths among those that a node reads."""
         node = self[number]
         if isinstance(node.leaf, Place):
             return number if self.dims(number) == dims else None
@@ -111,7 +114,7 @@ class Graph:
     # ------------------------------------------------------------ out
 
     def ref(self, number: int) -> Expr:
-        """A constant or place itself, a stand-in for another node."""
+        """A constant or place itself; a stand-in for any other node."""
         node = self[number]
         return Place(~number, (), node.type) if node.leaf is None else node.leaf
 

@@ -1,8 +1,7 @@
 """Inversion: the program that undoes a program.
 
-There is no backward interpreter.  To run back is to run this code forwards: the
-instructions in reverse order, each replaced by the one that undoes it, jumps
-remapped from index i to n - 1 - i.
+There is no backward interpreter. Running back means running this code forwards: the instructions in
+reverse order, each replaced by its inverse, with jumps remapped from index i to n - 1 - i.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ def invert_function(function: Function) -> Function:
 
 
 def invert(program: Program) -> Program:
-    """The program whose every function undoes the function of that name.
+    """The program in which every function is the inverse of the function of that name.
 
-    Calls need no change in what they name: `call f` became `uncall f`, and `uncall f` of the
-    inverse of `f` is `f`; so inside the inverse program the two are exchanged once more.
+    Calls keep their names: the inverse of `call f` is `uncall f`, and uncalling the inverse of `f`
+    is calling `f`; so in the inverse program the two are exchanged once more.
     """
     swap = {"call": "uncall", "uncall": "call"}
     functions = []

@@ -1,4 +1,4 @@
-"""Programs in which what is brought back and lives on is what it was, to the bit."""
+"""Programs that keep copies of restored values that are used later, so that these are exact."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from rvm.verify.matching import restorations
 
 
 def keeping(program: Program) -> Program:
-    """A program that keeps copies of what is brought back and lives on; the same if nothing is.
+    """A program that keeps copies of restored values in use; the same program if there are none.
 
-    Adjoints and tangents are left as they are: those of functions that keep copies do so too.
+    Adjoints and tangents are not changed: those of functions that keep copies do so too.
     """
     derived = in_values(program)
     candidates = [f for f in program.functions if _may_restore(f, derived)]

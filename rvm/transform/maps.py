@@ -1,8 +1,8 @@
-"""Derivatives of an opcode that computes new values from old ones: a rotation, a negation.
+"""Derivatives of opcodes that compute new values from old ones: a rotation, a negation.
 
-Tangents go by the Jacobian, adjoints by its transpose.  For a linear opcode that is often an
-opcode of the table (that of a rotation is the rotation back), which is found by
-numbers; for others an opcode is derived and entered beside it.
+Tangents are multiplied by the Jacobian, adjoints by its transpose. For a linear opcode this is
+often an opcode of the table (for a rotation, the inverse rotation), which is found numerically; for
+others a derived opcode is added.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from rvm.types import BOOL, I64, Scalar, elem_of
 
 SAMPLES = 5
 TOLERANCE = (1e-9, 1e-5)
-"""How near two formulas come on numbers of double, and of single, precision."""
+"""The allowed relative difference of two formulas in double, and in single, precision."""
 
 
 @cache
 def adjoint_map(row: OpRow, t: Scalar) -> tuple[str, bool]:
-    """The opcode that takes adjoints back through `row` on operands of type `t`.
+    """The opcode that propagates adjoints back through `row` on operands of type `t`.
 
-    It has the operands of `row`, adjoints in the place of what that changes; if the second
-    result is true, the values that `row` started from follow.  DefinitionError D012 if the opcode
+    It has the operands of `row`, with adjoints instead of the values that `row` changes; if the
+    second result is true, the initial values of `row` follow.  DefinitionError D012 if the opcode
     mixes numbers with adjoints of another type.
     """
     bar = adjoint_type(t)
@@ -49,10 +49,10 @@ def adjoint_map(row: OpRow, t: Scalar) -> tuple[str, bool]:
 
 @cache
 def tangent_map(row: OpRow, t: Scalar) -> tuple[str, bool]:
-    """The opcode that takes tangents forwards through `row` on operands of type `t`.
+    """The opcode that propagates tangents forwards through `row` on operands of type `t`.
 
-    As with `adjoint_map`: the operands of `row`, tangents in the place of what that changes, then
-    the old values if the second result is true.
+    As in `adjoint_map`: the operands of `row`, with tangents instead of the values that it changes,
+    then the old values if the second result is true.
     """
     bar = adjoint_type(t)
     assert bar is not None
@@ -63,9 +63,9 @@ def tangent_map(row: OpRow, t: Scalar) -> tuple[str, bool]:
 
 
 def _refuse_mixed(row: OpRow, t: Scalar, bar: Scalar) -> None:
-    """An opcode on raw numbers alone has the same map in the field of the duals; others not.
+    """Refuse an opcode whose map in the field of the duals differs from that on numbers.
 
-    One that says by itself what it is on exact types means the same on all.
+    One that has a separate definition for exact types has the same meaning on all.
     """
     if row.exact:
         return
@@ -120,7 +120,7 @@ def _pushed(row: OpRow, t: Scalar) -> list[Expr]:
 
 
 def _agree(row: OpRow, other: OpRow, t: Scalar, want: list[Expr]) -> bool:
-    """Whether `other`, on duals, computes what is wanted."""
+    """Whether `other`, on duals, computes the wanted formulas."""
     bars = _bars(row, t)
     operands = tuple(bars.get(k, p) for k, p in enumerate(_operands(row, t)))
     stmt = cast(Map, lower(Instr(other.name, operands))[0])
@@ -162,7 +162,7 @@ def _evaluate(node: Expr, state: dict[int, Any]) -> Any:
 def _derived(
     row: OpRow, t: Scalar, suffix: str, doc: str, jacobian: Callable[[OpRow, Scalar], list[Expr]]
 ) -> str:
-    """An opcode made of the Jacobian itself, and the one that undoes it; the first's name."""
+    """An opcode made from the Jacobian itself, and its inverse; returns the first one's name."""
     name = row.name + suffix
     if name in OPCODES:
         return name

@@ -1,7 +1,7 @@
-"""Which parts of arrays a piece of code changes, where its text tells.
+"""The parts of arrays that a piece of code changes, as far as its text shows.
 
-They are places whose indices hold the same throughout the piece, so that they can be named before
-it and behind it.  What callees change of their parameters is expressed in the caller's terms.
+They are places whose indices are constant throughout the piece, so that they can be named before
+and after it.  Changes that callees make to their parameters are expressed in the caller's terms.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from rvm.types import Array, Scalar
 from rvm.verify.pieces import closed
 
 MOST = 4
-"""Where more parts of an array are changed it is taken whole."""
+"""The largest number of parts; an array with more changed parts is taken as a whole."""
 Parts = Mapping[Place, bool]
-"""Places, and whether code always comes to them."""
+"""Places, and whether code always reaches them."""
 
 
 class ChangedParts:
-    """What functions of a program change."""
+    """The changes made by the functions of a program."""
 
     def __init__(self, program: Program, inout: Mapping[str, Collection[int]]) -> None:
         self._program = program
@@ -30,9 +30,9 @@ class ChangedParts:
         self._known: dict[tuple[str, int], Parts | None] = {}
 
     def of(self, f: Function, reg: int, start: int, end: int) -> Parts | None:
-        """The parts of an array that code from a position to another changes; None: all of it.
+        """The parts of an array changed by code between two positions; None: all of it.
 
-        Those to which the code does not always come are elements whose indices have a value.
+        Parts that the code does not always reach are elements with known indices.
         """
         if not isinstance(f.registers[reg].type, Array):
             return None
@@ -95,7 +95,7 @@ class ChangedParts:
 
 
 def _passed(place: Place, args: Sequence[Expr]) -> Place | None:
-    """A place in a parameter as one of the caller's; None where its text does not tell."""
+    """A place in a parameter as one of the caller's; None if it has no such text."""
     unknown = False
 
     def passed(node: Expr) -> Expr:

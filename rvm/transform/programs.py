@@ -82,7 +82,7 @@ def _keeps(f: Function, instr: Instr) -> bool:
 
 
 class Derived(NamedTuple):
-    """What an adjoint or a tangent does to values: the function that it is of, or undoes."""
+    """The effect of an adjoint or tangent on values: the original function, done or undone."""
 
     of: str
     undoes: bool
@@ -91,13 +91,13 @@ class Derived(NamedTuple):
 
 
 def in_values(program: Program) -> Mapping[str, Derived]:
-    """What the adjoints and tangents that a program holds do to values, as seen from the code."""
+    """The effects on values of the adjoints and tangents of a program, according to their code."""
     found: dict[str, Derived] = once(program.cache, in_values, dict, lambda: _in_values(program))
     return found
 
 
 def doing(program: Program) -> Callable[[str], tuple[Function, bool] | None]:
-    """What gives for a name what that does to values: a function, and whether it undoes it."""
+    """A function from a name to its effect on values: a function, and whether it is undone."""
 
     def find(name: str) -> tuple[Function, bool] | None:
         found = in_values(program).get(name)
@@ -112,7 +112,7 @@ _KINDS: tuple[tuple[str, Callable[[Program], dict[str, str]], _Makes, bool], ...
     (TANGENT, tangent_names, tangents_of, False),
     (derived.TANGENT, derived.tangent_names, tangents_of, False),
 )
-"""The end of a derived function's name, all names for a program, and what makes them."""
+"""The suffix of a derived function's name, all such names in a program, and a maker."""
 
 
 def _in_values(program: Program) -> dict[str, Derived]:

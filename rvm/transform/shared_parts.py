@@ -24,13 +24,13 @@ from rvm.transform.graph import Graph
 from rvm.types import ValueType, rank_of
 
 TWICE = 2
-"""How often a part that is held is evaluated: where it is made, and where it is freed."""
+"""The number of evaluations of a held part: where it is made, and where it is freed."""
 AGAIN = 3
-"""How often an array counts as evaluated that is made of elements used again and again."""
+"""The number of evaluations counted for an array whose elements are used repeatedly."""
 WORTH = 2
-"""How many functions an ancilla has to save: as many as it takes instructions."""
+"""The number of functions that an ancilla must save: as many as the instructions it costs."""
 DEEP = 40
-"""How deep an expression becomes before a part of it is held anyway."""
+"""The depth of an expression from which a part of it is held in any case."""
 
 Maker = Callable[[int, ValueType, Dims], Place]
 """Makes a register for a node of some type and lengths."""
@@ -45,7 +45,7 @@ class Shared:
 
     @property
     def freed(self) -> tuple[Instr, ...]:
-        """The uncomputation of what was made."""
+        """The uncomputation of the ancillas."""
         return tuple(replace(i, op="free") for i in reversed(self.made))
 
 

@@ -30,7 +30,7 @@ from rvm.types import Array, Scalar, ValueType, elem_of, rank_of
 from rvm.verify import inout_slots
 
 TANGENT = "_tangent"
-"""What is added to the names of functions."""
+"""The suffix of function names."""
 
 
 def tangent(program: Program, function: str | None = None) -> Program:
@@ -52,7 +52,7 @@ def tangent(program: Program, function: str | None = None) -> Program:
 def tangents_of(
     program: Program, wanted: Sequence[Form], names: dict[str, str]
 ) -> dict[Form, Function]:
-    """The tangents of functions, called as `names` says; so are those that they call."""
+    """The tangents of functions, named by `names`, including those of functions that they call."""
     functions = {f.name: f for f in program.functions}
     changed = inout_slots(program)
 
@@ -90,7 +90,7 @@ def tangent_on(graph: Graph, node: Expr, dot: Callable[[Expr], Expr | None]) -> 
         return found[number]
 
     def chosen(part: Node) -> Expr | None:
-        """The tangent of what a choice evaluates, which is a choice too."""
+        """The tangent of a choice, which is a choice too."""
         arms = tuple(_along(arm, dot) for arm in part.lazy)
         made = choice_of(part.fn, graph.ref(part.args[0]), part.lazy, arms)
         return None if made is None else graph.ref(graph.intern(made))
@@ -198,7 +198,7 @@ def _argument(w: Walker, arg: Expr) -> Expr:
 
 
 def _moved(w: Walker, instr: Instr) -> None:
-    """What makes, drops or moves values does so with their tangents."""
+    """An instruction that makes, drops or moves values does the same with their tangents."""
     w.code.append(instr)
     w.emit_duals(instr.op, *instr.args)
 

@@ -1,4 +1,4 @@
-"""A gradient program that also tells results: run, read them, run back with adjoints."""
+"""A gradient program that also returns results: run, read them, run back with adjoints."""
 
 from __future__ import annotations
 

@@ -34,17 +34,17 @@ OPS = {"+": "add", "-": "sub", "^": "xor", "*": "mul", "/": "div"}
 
 @dataclass(frozen=True, slots=True)
 class DualRules:
-    """What becomes of instructions, and how duals are called."""
+    """The rules for instructions, and the names of duals."""
 
     word: str
     suffix: str
-    """What is added to a register's name for its dual."""
+    """The suffix of the name of a register's dual."""
     part: str
-    """What a common part of the formulas for duals is called."""
+    """The name of a common part of the formulas for duals."""
     back: bool
     """Whether code is gone over from its end, each instruction undone."""
     machine: Mapping[str, Callable[[Walker, Instr], None]]
-    """For opcodes that are not statements on data; others are done, and concern no duals."""
+    """The rules of opcodes that are not data statements; others are executed, without duals."""
     update: Callable[[Walker, Update, Instr], None]
     """For an update, and the instruction that does it, or undoes it."""
     map: Callable[[Walker, Instr, Map], None]
@@ -79,9 +79,9 @@ class Walker(Duals):
         self.changed = changed
         self.changing = changed.get(f.name, frozenset())
         self.called: list[Form] = []
-        """What the code calls derivatives of."""
+        """The forms whose derivatives the code calls."""
         self.pc = 0
-        """The instruction of `f` that the code comes from now."""
+        """The instruction of `f` from which code is being made."""
         self._nothing: list[tuple[int, Graph, list[Instr], Mapping[int, Place]]] = []
         """Gains that wait, with the position that they belong to."""
         self._forth: Place | None = None
@@ -117,7 +117,7 @@ class Walker(Duals):
     # ------------------------------------------------------------ instructions
 
     def done(self, instr: Instr) -> Instr:
-        """An instruction as it is executed on this way."""
+        """An instruction as executed in this direction."""
         return invert_instr(instr) if self.rules.back else instr
 
     def _instruction(self, instr: Instr) -> None:
@@ -165,9 +165,9 @@ class Walker(Duals):
                     )
 
     def derivative(self, call: Instr) -> tuple[str, list[int]]:
-        """What is called in the place of a function, and the arguments whose duals it takes.
+        """The derivative that replaces a called function, and the arguments whose duals it takes.
 
-        What has no dual here, since it is left out, is left out there.
+        Arguments whose duals are left out here are left out there.
         """
         callee = self.functions[call.symbol]
         without = set[int]()
@@ -187,7 +187,7 @@ class Walker(Duals):
         return bool(regs & self.without) and not regs & set(self.dual_of)
 
     def on_duals(self, instr: Instr, op: str, duals: list[Place], more: tuple[Place, ...]) -> None:
-        """An opcode on the duals of what `instr` changes, its other operands, and `more`."""
+        """An opcode on the duals of the places `instr` changes, its other operands, and `more`."""
         operands = iter(duals)
         args = [
             next(operands) if o.mode == "mut" else in_field(a) if o.kind == "angle" else a
@@ -196,7 +196,7 @@ class Walker(Duals):
         self.emit(op, *args, *more)
 
     def spanned(self, pc: int) -> None:
-        """What has no line yet comes from the instruction at `pc`."""
+        """Attribute all instructions without a line to the instruction at `pc`."""
         more = len(self.code) - len(self.spans)
         self.spans += [self.f.span(pc)] * more
         self.origins += [pc] * more
@@ -204,10 +204,10 @@ class Walker(Duals):
     def if_undone(
         self, graph: Graph, gains: list[Instr], held: Mapping[int, Place] | None = None
     ) -> None:
-        """Gains from an adjoint that is zero: forwards they are nothing, and are not computed.
+        """Terms from an adjoint that is zero, which are not computed forwards.
 
-        Undone, that adjoint is off by what has been forgotten of it, and only so does what gains
-        make up for that.  They wait for those of the next ancillas, to be passed over together.
+        In the inverse that adjoint is off by what was discarded, and the terms compensate for
+        exactly this. They are collected with those of the next ancillas, to be skipped together.
         """
         if gains:
             self._nothing.append((self.pc, graph, gains, held or {}))
@@ -225,12 +225,12 @@ class Walker(Duals):
         self._nothing = []
 
     def unless(self, cond: Expr) -> int:
-        """Begin what is done unless a condition holds; where it begins."""
+        """Begin code that is executed unless a condition holds; return its start."""
         self.emit("br", cond)
         return len(self.code) - 1
 
     def until(self, start: int) -> None:
-        """End what was begun at `start`."""
+        """End the code that was begun at `start`."""
         begun = self.code[start]
         self.code[start] = replace(begun, aux=len(self.code))
         self.emit("cf", *begun.args, aux=start)
@@ -243,7 +243,7 @@ class Walker(Duals):
         return self._forth
 
     def enclose(self) -> None:
-        """Put around the code what makes the register hold forwards, and only there."""
+        """Wrap the code so that the register holds forwards, and only then."""
         forth = self._forth
         if forth is None:
             return

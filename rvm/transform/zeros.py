@@ -54,7 +54,7 @@ def passes_nothing(
 def _undone(
     instr: Instr, zero: frozenset[int], carrying: frozenset[int], changed: Changed
 ) -> frozenset[int]:
-    """What is zero in front of an instruction, from what is zero after it."""
+    """The adjoints that are zero before an instruction, from those that are zero after it."""
     if instr.op in ENDS:
         # Its adjoint begins, as zero; what the value reads gains nothing from that.
         return zero | {_register(instr.args[0])} & carrying
@@ -74,7 +74,7 @@ def _undone(
 
 
 def _passed(stmt: Stmt, zero: frozenset[int]) -> frozenset[int]:
-    """What is zero before a statement on data."""
+    """The adjoints that are zero before a data statement."""
     match stmt:
         case Update(Place(reg), _, value):
             return zero if reg in zero else zero - _read((value,))

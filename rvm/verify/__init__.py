@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 MAX_FINDINGS = 1000
-"""A program's findings end here: what follows seldom tells more."""
+"""The largest number of findings for a program; further ones rarely add information."""
 
 
 def findings(program: AnyProgram) -> list[Finding]:
@@ -80,7 +80,7 @@ def verify(program: AnyProgram) -> None:
 
 
 def diagnostic(finding: Finding, program: Program) -> Diagnostic:
-    """A finding as a message that points to the source line, if the program knows it."""
+    """A finding as a message that points to the source line, if known."""
     function = _function(program.functions, finding.function)
     where = Where(function=finding.function, pc=finding.pc)
     if function is not None:

@@ -1,8 +1,8 @@
-"""Index expressions as affine forms, to tell `x[i]` from `x[i + 1]` without running.
+"""Index expressions as affine forms, to distinguish `x[i]` from `x[i + 1]` without running.
 
-A form is a constant plus integer multiples of *atoms*: whatever is not a sum, a
-difference or a multiple is an atom, and equal atoms of one instruction have
-equal values, as expressions are pure.
+A form is a constant plus integer multiples of *atoms*.  Any expression that is not a sum,
+difference or multiple is an atom. Equal atoms of one instruction have equal values, since
+expressions are pure.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rvm.expr import Apply, Const, Expr, walk
 from rvm.types import I64, Scalar
 
 MAX_INDEX_NODES = 64
-"""Larger index expressions are not analysed: what they overlap is left to the run."""
+"""Larger index expressions are not analysed; their overlap is checked at run time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +91,10 @@ def combine(a: Affine, b: Affine, factor: int = 1) -> Affine:
 
 
 def difference(a: Affine, b: Affine) -> tuple[int, bool] | None:
-    """`b - a` if it is a constant, and whether it tells which of two valid indices is the larger.
+    """`b - a` if it is a constant, and whether it shows which of two valid indices is larger.
 
-    Valid indices are not negative; in a signed type (and in 64 bits) they cover less than half
-    the numbers, so that their difference does not wrap.
+    Valid indices are not negative; in a signed type (and in 64 bits) they cover less than half of
+    the numbers, so their difference does not wrap.
     """
     if not a.atoms and not b.atoms:
         return b.constant - a.constant, True

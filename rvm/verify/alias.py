@@ -1,10 +1,9 @@
-"""Which places overlap: the static half of the machine's alias rules.
+"""Overlap of places: the static half of the machine's alias rules.
 
-`overlap` answers for two places of one frame at one moment.  "never" is a
-proof, and the run needs no check; "always" is an error before any run; "maybe"
-is for the run to check.  Different registers of a frame never overlap as far
-as writes go: a call is refused in which an argument that the callee changes
-overlaps another.
+`overlap` decides for two places of one frame at one moment. "never" is a proof, and the run needs
+no check; "always" is an error before any run; "maybe" is left to the run. Different registers of a
+frame never overlap as far as writes are concerned: a call is refused if an argument that the callee
+changes overlaps another.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ Verdict = Literal["never", "always", "maybe"]
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """What a place takes of one axis of its register: an index, or of `lo` to `hi` (None: the end).
+    """The part of one axis that a place uses: an index, or the range `lo` to `hi` (None: the end).
 
-    Of a range it takes every `by`-th index from lo on, in order; with a negative step those from
-    below hi on downwards; 0: some of them, in some order.
+    Of a range it uses every `by`-th index from lo on, in order; with a negative step those from
+    below hi downwards; 0: some of them, in some order.
     """
 
     lo: Affine = ZERO
@@ -35,7 +34,7 @@ class _Axis:
 
     @property
     def start(self) -> Affine:
-        """The first index in its order, if there is one."""
+        """The first index in its order, if it exists."""
         if self.by > 0:
             return self.lo
         assert self.hi is not None
@@ -57,7 +56,7 @@ _CELLS = {"top": 0, "len": 1}
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a place takes of its register; made once for a place that is compared with many."""
+    """The part of its register that a place uses; made once for a place compared with many."""
 
     reg: int
     part: str
@@ -68,7 +67,7 @@ class View:
 def overlap(a: Place, b: Place) -> Verdict:
     """Whether two places of one frame share a cell.
 
-    Two whole arrays of one register are said to, though an empty array has no cells.
+    Two whole arrays of one register count as overlapping, though an empty array has no cells.
     """
     if a.reg != b.reg:
         return "never"
@@ -78,7 +77,7 @@ def overlap(a: Place, b: Place) -> Verdict:
 
 
 def views_overlap(one: View, two: View) -> Verdict:
-    """`overlap` of the places that the views were made of."""
+    """`overlap` of the places from which the views were made."""
     if one.reg != two.reg:
         return "never"
     if one.part and two.part and one.part != two.part:
@@ -96,7 +95,7 @@ def views_overlap(one: View, two: View) -> Verdict:
 
 
 def view(place: Place) -> View:
-    """What the path leaves of each axis of the register, `.T` undone."""
+    """The part of each axis of the register that a path selects, with `.T` undone."""
     part = ""
     order = list(range(_base_rank(place)))
     axes = [_WHOLE] * len(order)
@@ -219,13 +218,13 @@ def _inside(index: Affine, span: _Axis) -> Verdict:
 
 
 def _between(a: Affine, b: Affine, by: int) -> bool | None:
-    """Whether the difference is no multiple of a step, if that is known."""
+    """Whether the difference is not a multiple of a step, if known."""
     d = difference(a, b)
     return None if d is None or not d[1] else bool(d[0] % by)
 
 
 def _begins_in(p: _Axis, q: _Axis) -> bool:
-    """Whether the first index of a range that has one is in another."""
+    """Whether the first index of a range, if it exists, is in another range."""
     return _nonempty(p) and _inside(p.start, q) == "always"
 
 

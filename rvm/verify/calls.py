@@ -50,7 +50,7 @@ def inout_slots(program: Program) -> dict[str, frozenset[int]]:
 def argument_faults(
     instr: Instr, callee: Function, want: int, registers: Sequence[Register]
 ) -> Iterator[TypeFault]:
-    """What does not fit between the arguments of a call and the callee's `want` parameters.
+    """The mismatches between the arguments of a call and the callee's `want` parameters.
 
     `registers` are the caller's.
     """

@@ -1,8 +1,8 @@
-"""The alias rules, written once: what an instruction writes must not be what it also reads.
+"""The alias rules, written once: an instruction must not write what it also reads.
 
-`conflicts` lists the pairs of places of one instruction that the rules keep
-apart and that are not provably apart.  The verifier refuses those that always
-overlap; an engine checks at run time those that may.
+`conflicts` lists the pairs of places of one instruction that the rules keep apart and that are not
+provably disjoint.  The verifier refuses those that always overlap; an engine checks at run time
+those that may.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the verifier has to say about one instruction."""
+"""The verifier's findings about an instruction."""
 
 from __future__ import annotations
 

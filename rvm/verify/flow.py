@@ -21,7 +21,7 @@ from rvm.isa import ENDS, MAKES
 from rvm.program import Function, Instr
 
 MAX_CONFLICTS = 20
-"""How many disagreements between paths are reported in full."""
+"""The number of disagreements between paths that are reported in full."""
 
 
 def condition(instr: Instr) -> bool | None:
@@ -89,11 +89,11 @@ LIVES = frozenset((*MAKES, *ENDS))
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two ways to one position on which different registers are live."""
+    """Two paths to one position on which different registers are live."""
 
     position: int
     source: int
-    """The position that the second way comes from."""
+    """The position from which the second path comes."""
     differing: frozenset[int]
 
 
@@ -103,9 +103,9 @@ Visit = Callable[[int, set[int]], None]
 
 @dataclass(slots=True)
 class Liveness:
-    """Which registers are live at each position of a function.
+    """The live registers at each position of a function.
 
-    Sets that are equal are one object, however many positions share it.
+    Equal sets are one object, however many positions share it.
     """
 
     states: list[int]
@@ -116,7 +116,7 @@ class Liveness:
     _sets: dict[int, frozenset[int]] = field(default_factory=dict)
 
     def live(self, position: int) -> frozenset[int]:
-        """The registers that are live when the machine stands at `position`."""
+        """The registers that are live at `position`."""
         return self._of(self.states[position])
 
     def _of(self, state: int) -> frozenset[int]:
@@ -134,19 +134,19 @@ class Liveness:
 
 
 def liveness(function: Function, visit: Visit | None = None) -> Liveness:
-    """Follow `alloc` and `free` along every way through a function, in time linear in its code.
+    """Follow `alloc` and `free` along every path through a function, in linear time.
 
-    Ways are followed in both directions, from the start and from the end, as a run may come
-    either way.  Code that neither direction reaches is taken to be fallen into from above.
+    Paths are followed in both directions, from the start and from the end, since a run may go
+    either way.  Code that neither direction reaches is assumed to be entered from above.
     """
     return _Walk(function, visit).run()
 
 
 class _Walk:
-    """A depth-first walk over positions with one live set, changed on the way and changed back.
+    """A depth-first walk over positions with one live set, updated on the way and restored after.
 
-    Live sets are told apart by a sum of random keys (Zobrist's hash), drawn anew in each walk,
-    so that comparing two costs nothing and no file can be made in which different sets agree.
+    Live sets are distinguished by a sum of random keys (Zobrist hashing), drawn anew in each walk,
+    so that comparing two is cheap and no file can be made in which different sets collide.
     """
 
     def __init__(self, function: Function, visit: Visit | None) -> None:

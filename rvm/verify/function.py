@@ -1,4 +1,4 @@
-"""The checks of one function: its instructions, then what is live along every way through it."""
+"""The checks of one function: its instructions, then liveness along every path."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class _Lives:
         self.checker = checker
         self.needed = needed
         self.told: set[int] = set()
-        """Registers of which something was said: what follows from it is not said again."""
+        """Registers with a reported finding; consequences are not reported again."""
         self.left: list[int] = []
-        """What is live at the end."""
+        """The registers live at the end."""
         self._made: dict[int, int] | None = None
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""The checks of one instruction: operands, jumps, calls, what it writes against what it reads."""
+"""The checks of one instruction: operands, jumps, calls, aliasing."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Checker:
 
     @property
     def n_args(self) -> int:
-        """How many registers of the function its callers fill."""
+        """The number of registers that callers of the function fill."""
         return self.functions[self.function.name][1]
 
     def check(self, pc: int, instr: Instr) -> tuple[int, ...] | None:
@@ -214,7 +214,7 @@ class Checker:
         )
 
     def _passed_twice(self, instr: Instr, c: Conflict) -> tuple[str, str]:
-        """What is said of an argument that a call changes and that another one is, or reads."""
+        """The message for an argument that a call changes and that another one is, or reads."""
         callee = self.functions[instr.symbol][0].registers
         k = next(k for k, a in enumerate(instr.args) if a is c.written)
         one, two = f"`{callee[k].name}`", f"`{callee[c.operand].name}`"

@@ -1,9 +1,9 @@
-"""Frees that are matched: what made a value is undone, and nothing that it read has changed.
+"""Matched frees: the code that made a value is undone, and nothing that it read has changed.
 
 `alloc t = e … free t = e`, a routine and its undo, mirrored updates, a call and the uncall of the
 same function: in exact arithmetic such a place holds its value again, whatever the numbers are, so
-that what is left is rounding and needs no tolerance.  Values that live on where they were brought
-back so have lost what rounding has lost of them; `restorations` finds those.
+that the residue is rounding and needs no tolerance. Values that are used after they were restored
+in this way have lost bits by rounding; `restorations` finds these.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Matched(NamedTuple):
 
     all: frozenset[int]
     by_adjoint: frozenset[int]
-    """Those that free what an adjoint has brought back."""
+    """Frees of values that an adjoint has restored."""
 
 
 class Restoration(NamedTuple):
-    """A register that code from one position on changes, and has brought back at another."""
+    """A register that code from one position on changes, and has restored at another."""
 
     reg: int
     start: int
@@ -46,14 +46,13 @@ def matched(function: Function, inout: InOut, in_values: InValues) -> Matched:
 
 
 def restored(function: Function, inout: InOut, in_values: InValues) -> frozenset[int]:
-    """The parameters that hold at the end what they held at the beginning, by construction."""
+    """The parameters that hold at the end the values of the beginning, by construction."""
     whole = _whole(function, inout, in_values)
     return frozenset(k for k in range(function.n_args) if whole.restores(k))
 
 
 def restorations(function: Function, inout: InOut, in_values: InValues) -> tuple[Restoration, ...]:
-    """Where registers of inexact numbers are brought back, by running back what changed them, and
-    are used afterwards; or, by a run of the inverse, before.
+    """Restored registers of inexact numbers: undone and used afterwards (or, backwards, before).
 
     Code from `start` to `end` is entered at the one and left at the other only.
     """
@@ -79,7 +78,7 @@ def _restorations(region: Region, *, outermost: bool) -> Iterator[Restoration]:
 
 
 def _pairs(region: Region) -> tuple[Steps, Steps]:
-    """What each event undoes of each register that it changes, and the other way round."""
+    """The event that each event undoes, for each register that it changes, and vice versa."""
     undoes: dict[tuple[int, int], int] = {}
     undone: dict[tuple[int, int], int] = {}
     left: defaultdict[int, dict[int, int]] = defaultdict(dict)
@@ -99,16 +98,16 @@ def _pairs(region: Region) -> tuple[Steps, Steps]:
 
 
 class _Uses:
-    """Whether what registers hold at some event is used, in one direction or the other."""
+    """Whether the contents of registers at some event are used, in one direction or the other."""
 
     def __init__(self, region: Region, outermost: bool) -> None:
         self.region = region
         self.outermost = outermost
 
     def follow(self, reg: int, at: int, steps: Steps, way: int) -> bool:
-        """Whether a run that comes from an event uses the register, along a way of 1 or -1.
+        """Whether a run that comes from an event uses the register, in direction 1 or -1.
 
-        What only undoes is no use, as that is brought back too.
+        Uses that only undo do not count, since their results are restored too.
         """
         events, ended = self.region.events, GONE if way > 0 else MADE
         at += way

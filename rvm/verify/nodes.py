@@ -32,13 +32,13 @@ from rvm.program import Register
 from rvm.types import SCALARS, Array, Scalar, Stack, ValueType, elem_of, rank_of
 
 MAX_DEPTH = 100
-"""The deepest expression that one instruction may hold; engines may recurse on what passed."""
+"""The deepest expression of one instruction; engines may recurse on verified ones."""
 MAX_RANK = 32
 """The most dimensions that an array may have; NumPy's limit."""
 
 
 class Malformed(TypeFault):
-    """A node that no assembler makes: its type is not that of what it holds."""
+    """A node that no assembler makes: its type does not match its contents."""
 
     def __init__(self, message: str, node: Expr | None = None) -> None:
         super().__init__(message, node, code="B020")
@@ -100,10 +100,10 @@ class Nodes:
         self._registers: dict[int, tuple[int, ...]] = {}
 
     def check(self, root: Expr, stack: bool = False) -> tuple[int, ...]:
-        """The registers that `root` names, after all of its nodes are found sound.
+        """The registers that `root` names, after checking all of its nodes.
 
-        With `stack`, a whole stack will do for the root.  TypeFault (its `node` set) says what
-        is wrong.  The caller keeps `root` alive as long as this object is in use.
+        With `stack`, the root may be a whole stack. TypeFault (with its `node`) describes an error.
+        The caller must keep `root` alive while this object is in use.
         """
         if type(root) is Place and not root.path:  # most operands are whole registers
             whole = self._whole.get(root.reg)

@@ -30,12 +30,12 @@ from rvm.verify.pieces import closed, counted, inverse, segments, touches_own, w
 Numbers = tuple[tuple[int, int], ...]
 """Registers and the numbers of the values that they hold."""
 Key = tuple[int, Numbers]
-"""What an item consists of, as a number, and what it finds."""
+"""The number of an item's content, and the numbers of the values that it reads."""
 
 
 InValues = Callable[[str], "tuple[Function, bool] | None"]
-"""For the name of an adjoint or a tangent what it does to values: a function, and whether it
-undoes that; None for other names."""
+"""The effect of an adjoint or tangent on values, by name: a function, and whether it is undone;
+None for other names."""
 
 
 UPDATE, MOVE, MADE, GONE, ASKED = "update", "move", "made", "gone", "asked"
@@ -43,11 +43,11 @@ UPDATE, MOVE, MADE, GONE, ASKED = "update", "move", "made", "gone", "asked"
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What an item does to the numbers of registers, from a position to another.
+    """The effect of an item on the numbers of registers, from one position to another.
 
-    Its kind is `UPDATE` where it computes what it changes, `MOVE` where it exchanges two registers,
-    `MADE` where a register comes to life; where one is given up, `GONE` if it is known what it
-    held, and `ASKED` if that is compared.
+    Its kind is `UPDATE` where it computes the value that it changes, `MOVE` where it exchanges two
+    registers, `MADE` where a register is created; where one is removed, `GONE` if its contents are
+    known, and `ASKED` if they are compared.
     """
 
     kind: str
@@ -64,9 +64,9 @@ FIRST, LAST, VARIABLE = -2, -3, -4
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """A `for` loop as what it does with the registers `used`, and what undoes it.
+    """A `for` loop as its effect on the registers `used`, and the inverse.
 
-    Each is what is done for a number, in which order, and the numbers of the bounds.
+    Each is the effect of one iteration, their order, and the numbers of the bounds.
     """
 
     variable: int
@@ -93,7 +93,7 @@ class Repeated:
 
 
 class Items:
-    """What instructions and items of a function are, each looked at once."""
+    """The instructions and items of a function, each analysed once."""
 
     def __init__(self, inout: Mapping[str, Collection[int]]) -> None:
         self.inout = inout
@@ -102,11 +102,11 @@ class Items:
         self._touched: dict[int, tuple[Instr, frozenset[int], frozenset[int]]] = {}
 
     def form(self, what: object) -> int:
-        """The number of what an item consists of: keys hold it, so that it is hashed once."""
+        """The number of an item's content: keys hold it, so that the content is hashed once."""
         return self._forms.setdefault(what, len(self._forms))
 
     def item(self, code: Sequence[Instr], start: int) -> tuple[int, int]:
-        """The number of an item that begins at a position, and that of what undoes it."""
+        """The number of an item that begins at a position, and that of its inverse."""
         last = start + len(code) - 1
         does, undoes = [], []
         for instr in code:
@@ -149,7 +149,7 @@ class Items:
 
 
 class Region:
-    """Code from one position to another, entered at its beginning with values of its own."""
+    """Code from one position to another, entered at its beginning with unknown values."""
 
     def __init__(
         self,
@@ -165,29 +165,29 @@ class Region:
         self.items = items
         self.in_values = in_values
         self.truth = dict(truth)
-        """What is known of registers that hold truth values."""
+        """Known facts about registers that hold truth values."""
         self.found: list[int] = []
         self.begun: dict[int, int] = {}
-        """The numbers of what registers held at first; 0 of what was then made or given up."""
+        """The numbers of the initial values of registers; 0 for those made or removed here."""
         self.held: dict[int, int] = {}
         self.table: dict[Key, Numbers] = {}
         self.about: defaultdict[int, set[Key]] = defaultdict(set)
-        """For each number the entries that it stands in."""
+        """For each number, the entries in which it occurs."""
         self.count = 0
         self.lives = lives
         self.start, self.end = start, end
         self.events: list[Event] = []
-        """What has happened on the way that every run takes, in its order."""
+        """The events on the path that every run takes, in order."""
         self.inner: list[Region] = []
         self.by_adjoint: list[int] = []
-        """Of what is `found` the frees of what an adjoint has brought back."""
+        """Those frees in `found` whose values an adjoint has restored."""
         self._brought: set[int] = set()
         """The registers whose values an adjoint has brought back."""
         self._item_at = start, end
         self._apart_from = 0
         """In how many branches that only one direction takes."""
         self._same: dict[int, int] = {}
-        """Numbers that others have taken the place of."""
+        """Numbers that have been replaced by others."""
         self._walk(start, end)
 
     def _walk(self, start: int, end: int) -> None:
@@ -204,7 +204,7 @@ class Region:
     # ------------------------------------------------------------ numbers
 
     def number(self, reg: int) -> int:
-        """The number of what a register holds."""
+        """The number of a register's value."""
         found = self.held.get(reg)
         if found is None:
             found = self.held[reg] = self._new()
@@ -212,11 +212,11 @@ class Region:
         return found
 
     def restores(self, reg: int) -> bool:
-        """Whether a register, if it was live at first, holds what it held then."""
+        """Whether a register that was live at first holds its first value."""
         return self.same(self.number(reg)) == self.same(self.begun[reg])
 
     def same(self, number: int) -> int:
-        """The number that stands for a value now."""
+        """The number that now represents a value."""
         while number in self._same:
             number = self._same[number]
         return number
@@ -243,7 +243,7 @@ class Region:
             self.about[n].add(key)
 
     def _alike(self, a: int, b: int) -> None:
-        """Two numbers stand for one value: the second takes the place of the first."""
+        """Two numbers represent one value: the second is replaced by the first."""
         if a == b:
             return
         self._same[a] = b
@@ -288,7 +288,7 @@ class Region:
             self._alike(self.number(reg), self._zero(reg))
 
     def _known(self, instr: Instr, changed: Collection[int]) -> None:
-        """Keep what is known of truth values."""
+        """Record known facts about truth values."""
         place = instr.args[0] if instr.args else None
         turned = instr.op == "not" and isinstance(place, Place) and not place.path
         for reg in changed:
@@ -369,7 +369,7 @@ class Region:
         return self._value(Const(system(t).zero, t))
 
     def _composite(self, start: int, end: int) -> None:
-        """A loop or an `if`: what is in it for itself, and then as one item."""
+        """A loop or an `if`: first its contents by themselves, then the whole as one item."""
         code = self.function.code[start:end]
         taken = self._taken(code) if code[0].aux == end - 1 else None
         if taken is not None:
@@ -398,7 +398,7 @@ class Region:
             self.held.pop(reg, None)
 
     def _repeated(self, start: int, end: int) -> Repeated | None:
-        """A `for` loop by the numbers that it counts: what does the same is another such loop.
+        """A `for` loop by the numbers that it counts; loops with the same effect are equal to it.
 
         What does not ask for the number is done as often; what changes of arrays only elements with
         that index is done in any order; and all else is undone from the last number to the first.
@@ -426,7 +426,7 @@ class Region:
         return Repeated(loop.variable, own, does, ends, undoes, back)
 
     def _apart(self, start: int, end: int) -> list[Region]:
-        """What is in a loop or an `if`, for itself: every way through it goes through these."""
+        """The contents of a loop or an `if`, separately: every path through it passes these."""
         parts = self.function, self.items, self.in_values, self.lives, self.truth
         inner = [Region(*parts, *ends) for ends in segments(self.function.code, start, end)]
         for part in inner:
@@ -436,7 +436,7 @@ class Region:
         return inner
 
     def _taken(self, code: Sequence[Instr]) -> bool | None:
-        """Whether what is between a branch and its come-from is executed; None if not known."""
+        """Whether the code between a branch and its come-from is executed; None if unknown."""
         first, last = code[0], code[-1]
         if (first.op, last.op) != ("br", "cf") or first.args != last.args:
             return None

@@ -68,9 +68,9 @@ class Counted(NamedTuple):
 
 
 def counted(code: Sequence[Instr], start: int, end: int) -> Counted | None:
-    """A closed piece of code as such a loop: a `for` whose step is 1 or -1, or its inverse.
+    """A closed piece of code as a counting loop: a `for` with step 1 or -1, or its inverse.
 
-    Whether the bounds still are what they were when `behind` was made is not looked at.
+    Whether the bounds have not changed since `behind` was made is not checked.
     """
     if end - start < 6:
         return None
@@ -111,7 +111,7 @@ def counted(code: Sequence[Instr], start: int, end: int) -> Counted | None:
 
 
 def _made(code: Sequence[Instr], before: int, reg: int) -> Expr | None:
-    """What a register was made with on the straight way to a position; None if not there."""
+    """The expression that made a register on the straight path to a position; None if not there."""
     for instr in reversed(code[:before]):
         if instr.op in ("br", "cf"):
             return None
@@ -122,7 +122,7 @@ def _made(code: Sequence[Instr], before: int, reg: int) -> Expr | None:
 
 
 def with_register(code: Sequence[Instr], old: int, new: int) -> tuple[Instr, ...]:
-    """Code with a register in the place of another."""
+    """Code with one register replaced by another."""
 
     def renamed(node: Expr) -> Expr:
         made = rebuild(node, renamed)
@@ -132,9 +132,9 @@ def with_register(code: Sequence[Instr], old: int, new: int) -> tuple[Instr, ...
 
 
 def touches_own(code: Sequence[Instr], variable: int, changed: Collection[int]) -> bool:
-    """Whether code touches of some arrays only what has a register's number for its first index.
+    """Whether code uses, of some arrays, only elements whose first index is the loop variable.
 
-    For each number it can be executed in any order then.
+    The iterations can then be executed in any order.
     """
 
     def is_own(place: Place) -> bool:

@@ -1,4 +1,4 @@
-"""What a function's tables must agree on before its code can be looked at."""
+"""Consistency of a function's tables, which is checked before its code."""
 
 from __future__ import annotations
 

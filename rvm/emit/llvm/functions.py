@@ -1,4 +1,4 @@
-"""Definitions in LLVM's assembly language of functions over leaf operations, and what they need."""
+"""LLVM definitions of functions over leaf operations, and of the functions that they call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Body(Operations):
 
 
 class Definitions:
-    """The texts of functions, and of what they call; `symbols` are those of the C library's."""
+    """The texts of functions, and of those they call; `symbols` are those of the C library."""
 
     def __init__(self, functions: Iterable[Function], helpers: Iterable[str]) -> None:
         self.texts: dict[str, str] = {}

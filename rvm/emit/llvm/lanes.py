@@ -34,7 +34,7 @@ class LanesPrinter(Printer):
         inline(b, b.blocks)
         self.wide, self._vectors = differing(b, b.blocks)
         self._mask = ""
-        """Which lanes do what is being printed; empty: all."""
+        """The mask of lanes for which code is being printed; empty: all."""
         self._agreed: set[Node] = set()
         """Conditions that are the same in all lanes by now."""
         super().__init__(b, module)
@@ -83,7 +83,7 @@ class LanesPrinter(Printer):
         return self.op(f"extractelement {vector(TYPES[node.kind])} {operand}, i64 {k}")
 
     def each(self, t: str, one: Callable[[int], str]) -> str:
-        """A vector of what is computed for each lane."""
+        """A vector of values computed separately for each lane."""
         found = "poison"
         for k in range(WIDTH):
             found = self.op(f"insertelement {vector(t)} {found}, {t} {one(k)}, i64 {k}")
@@ -164,7 +164,7 @@ class LanesPrinter(Printer):
         return self.each(t, lambda k: self.entry(node.aux, self.lane(index, k)))
 
     def _do_cold(self, node: Node) -> str:
-        """A function's cold text in the lanes that it is for, if there are any."""
+        """A function's cold text, executed in the lanes that need it, if there are any."""
         cold, usual, *args = node.args
         name, t = symbol(node.aux), TYPES[node.kind]
         test, found = self.splat(cold), self.splat(usual)
@@ -207,7 +207,7 @@ class LanesPrinter(Printer):
         return super().distance(reg) * (WIDTH if self._varies(reg) else 1)
 
     def _places(self, reg: int, part: int, at: Sequence[Node]) -> list[str]:
-        """Where the elements of each lane lie."""
+        """The addresses of the elements of each lane."""
         held = self.b.arrays[reg]
         pointer = self.op(f"load ptr, ptr %{held.pointer.name}")
         size = super().distance(reg) if self._varies(reg) else 0
@@ -221,7 +221,7 @@ class LanesPrinter(Printer):
         return found
 
     def _alike(self, reg: int, at: Sequence[Node]) -> bool:
-        """Whether the lanes' elements lie in a row."""
+        """Whether the lanes' elements are contiguous."""
         if elem_of(self.b.function.registers[reg].type).parts > 1:
             return False
         return not any(map(self.is_wide, at))
@@ -396,7 +396,7 @@ class LanesPrinter(Printer):
 
 
 class LanePrinter(Printer):
-    """Prints the function by which one lane goes on, from a row of vectors, where all parted."""
+    """The printer of the function in which one lane continues alone after lanes have diverged."""
 
     def _place(self, node: Node, kind: str, base: Node) -> str:
         """A register's slot: of a scalar that of the lane, among the numbers of a vector."""

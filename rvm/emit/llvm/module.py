@@ -37,7 +37,7 @@ one that is for one lane."""
 
 
 class ModulePrinter:
-    """Prints the module for one root; `codes` are those that its frames name by number.
+    """The printer of the module for one root; `codes` are those that frames refer to by number.
 
     With `varying` it is for several lanes, among which the parameters `params` differ; Unprintable
     if there is no such module.
@@ -57,11 +57,11 @@ class ModulePrinter:
         self._symbols: dict[Inner, str] = {}
         self._waiting: list[Callable[[], Printer]] = []
         self._sites: Counter[str] = Counter()
-        """How many calls of each inner function are printed."""
+        """The number of printed calls of each inner function."""
         self._metadata: list[str] = []
         self._numbers: dict[Code, int] = {}
         self.cells: list[Changed] = []
-        """The guards whose values stand in cells, by number."""
+        """The guards whose values are in cells, by number."""
         symbols: set[str] = set()
         helpers: set[str] = set()
         functions: set[Function] = set()
@@ -113,7 +113,7 @@ class ModulePrinter:
     # ------------------------------------------------------------ what functions ask for
 
     def inner(self, code: Code, scattered: frozenset[int], varying: frozenset[int] | None) -> str:
-        """The symbol of an inner function, which is printed when its turn comes."""
+        """The symbol of an inner function, which is printed later."""
         key = code, scattered, varying
         found = self._symbols.get(key)
         if found is None:
@@ -127,7 +127,7 @@ class ModulePrinter:
         self._waiting.append(lambda: self._printer(symbol, inner, what))
 
     def single(self, b: FunctionBuilder) -> str:
-        """The symbol of the function by which each lane goes on where those of another part."""
+        """The symbol of the function in which lanes continue alone after they have diverged."""
         assert b.varying is not None
         code, symbol = b.code, f"{b.symbol}_lane"
         left = Left(tuple(sorted(set(b.partings))), b.varying)
@@ -145,10 +145,10 @@ class ModulePrinter:
         return symbol
 
     def _joins(self, b: FunctionBuilder) -> bool:
-        """Whether a function is put at once into its caller: of numbers, and called in one place.
+        """Whether a function is inlined at once: a function of numbers, called in one place.
 
-        LLVM would do that after it has optimised them by themselves, and then optimise all again.
-        Those of arrays it knows more about as long as they are functions.
+        LLVM would inline it only after optimising both separately, and then optimise again.  About
+        functions of arrays LLVM knows more as long as they are separate.
         """
         if self.varying is not None or self._sites[b.symbol] != 1:
             return False

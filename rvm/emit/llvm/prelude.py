@@ -1,6 +1,7 @@
-"""Functions in LLVM's assembly language that pure operations call: loops and pairs.
+"""LLVM functions that pure operations call: loops and pairs.
 
-`NEEDS` has for a function what it calls: others of these, and the C library's by their aliases.
+`NEEDS` lists the functions that each one calls: others of these, and those of the C library by
+their aliases.
 """
 
 from __future__ import annotations

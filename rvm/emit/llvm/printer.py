@@ -26,14 +26,14 @@ TYPES = {kind: text for text, kind in KINDS.items()}
 COLD = "!prof !1"
 """Branches that are hardly ever taken: the first target is the unlikely one."""
 STEADY = ", !invariant.load !2"
-"""What is said of loads from what does not change while the function runs."""
+"""The attribute of loads from memory that does not change while the function runs."""
 LENGTH = "range(i64 0, -9223372036854775808) "
 RANGE = "!{i64 0, i64 -9223372036854775808}"
-"""What is said of a length, as an attribute and as metadata: it is never negative.  Then one
-comparison does for both ends of an index."""
+"""The range of a length, as an attribute and as metadata: it is never negative. Then one comparison
+suffices for both ends of an index."""
 CELL, ELEMENT, FRAMES = "rvm_cell", "rvm_element", "frames"
-"""What the symbols of cells and of watched elements begin with; the constant that says how many
-bytes of stack one call may take."""
+"""The prefixes of the symbols of cells and of watched elements; the constant with the number of
+bytes of stack that one call may take."""
 PACES = {
     "whole": ('"llvm.loop.unroll.disable"', '"llvm.loop.interleave.count", i32 {}'),
     "vectors": ('"llvm.loop.interleave.count", i32 {}',),
@@ -59,17 +59,17 @@ TEXTS = {
     "frame": "call ptr @llvm.frameaddress.p0(i32 0)",
     "frames": f"load i64, ptr @{FRAMES}",
 }
-"""Operations that are one instruction as it stands; `t` is the first argument's kind."""
+"""Operations that are a single instruction; `t` is the first argument's kind."""
 ENDS = {
     "assume": "call void @llvm.assume(i1 {0})",
     "jump": "br label %{aux}",
     "return": "ret i32 {0}",
 }
-"""Those without a result."""
+"""Operations without a result."""
 
 
 class Module(Protocol):
-    """What a printer asks of the module that it prints for."""
+    """The services of a module to its printer."""
 
     @property
     def steady(self) -> Steady:
@@ -90,9 +90,9 @@ def table_symbol(table: Table) -> str:
 
 
 class Printer:
-    """Prints operations, those of one function.
+    """A printer of operations, those of one function.
 
-    `symbols`, `helpers` and `functions` are what its text needs from outside.
+    `symbols`, `helpers` and `functions` are the external names that its text needs.
     """
 
     def __init__(self, b: Operations, module: Module | None = None) -> None:
@@ -164,7 +164,7 @@ class Printer:
         return self.module.metadata(text)
 
     def _scopes(self) -> dict[int, str]:
-        """For array registers, metadata that says that no other one shares their memory."""
+        """Metadata for array registers that no other one shares their memory."""
         arrays = list(self.operations.arrays)
         if len(arrays) < 2:
             return {}
@@ -227,7 +227,7 @@ class Printer:
         self.label(going)
 
     def operand(self, node: Node) -> str:
-        """The operand that stands for a node."""
+        """The operand for a node."""
         if node.op == "constant":
             return literal(node)
         if node.op in ("argument", "variable", "room"):
@@ -289,7 +289,7 @@ class Printer:
     # ------------------------------------------------------------ variables and memory
 
     def held(self, v: Var, t: str, at: Sequence[Node]) -> str:
-        """Where a variable's value is, or that at an index."""
+        """The address of a variable's value, or of that at an index."""
         if not at:
             return f"%{v.name}"
         return self.op(f"getelementptr {t}, ptr %{v.name}, i64 {self.operand(at[0])}")
@@ -320,7 +320,7 @@ class Printer:
         return found
 
     def distance(self, reg: int) -> int:
-        """How many bytes elements lie apart."""
+        """The distance of elements in bytes."""
         return item_size(elem_of(self.b.function.registers[reg].type))
 
     def _do_stride(self, node: Node) -> str:
@@ -337,7 +337,7 @@ class Printer:
         )
 
     def address(self, reg: int, part: int, indices: Sequence[Node]) -> str:
-        """Where an element lies, or a part of one."""
+        """The address of an element, or of a part of one."""
         pointer = self.op(f"load ptr, ptr %{self.b.arrays[reg].pointer.name}")
         if any(number(i) != 0 for i in indices):
             strides = self.strides(reg)
@@ -427,7 +427,7 @@ class Printer:
     def fork(
         self, condition: str, yes: Sequence[Node], no: Sequence[Node], unlikely: bool = False
     ) -> None:
-        """Some operations where a condition holds, others where it does not."""
+        """Some operations if a condition holds, others if it does not."""
         there, behind = self.fresh(), self.fresh()
         other = self.fresh() if no else behind
         hint = f", {COLD}" if unlikely else ""

@@ -44,7 +44,7 @@ out:
   ret void
 }}
 """
-"""The end of a function that has Python empty what is `%full`."""
+"""The end of a function that lets Python empty the buffer `%full`."""
 RUNTIME = {
     "rvm_room": """
 define internal noalias ptr @rvm_room(i64 %size) {

@@ -1,6 +1,6 @@
-"""The functions by which generated code does in memory what the strict log asks for.
+"""Functions for the memory operations of the strict log in generated code.
 
-See `rvm.ir.strict` for what it does itself, `rvm.ir.context` for the log's row of fields.
+See `rvm.ir.strict` for the inline part, `rvm.ir.context` for the fields of the log.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from rvm.ir.context import COUNT, GAPS, LIMIT, LIVE, PEAK, ROOM, STACK, WANTED, 
 from rvm.numbers.residue import CODES, ESCAPE, FAR, NEAR, WORD, Residue
 
 STACKS = [(name, s.bits) for name, s in zip("cbw", Residue().stacks, strict=True)]
-"""What the names of a stack's values begin with, and the bits of an entry."""
+"""The prefix of the names of a stack's values, and the bits of an entry."""
 
 
 def _row() -> str:
@@ -29,7 +29,7 @@ def _row() -> str:
 
 
 def _entry(name: str, count: str, width: int, entry: str) -> str:
-    """Put an entry on a stack behind `count` others."""
+    """Push an entry on a stack after `count` others."""
     return _indented(
         f"""%{name}bit = mul i64 {count}, {width}
 %{name}at = lshr i64 %{name}bit, {WORD.bit_length() - 1}
@@ -46,7 +46,7 @@ store i64 %{name}new, ptr %{name}place""".splitlines()
 
 
 def _top(name: str, width: int) -> str:
-    """Take an entry, `%ctop`, where `%c1` are left; of an empty stack it says nothing."""
+    """Pop an entry, `%ctop`, if `%c1` are left; undefined for an empty stack."""
     return _indented(
         f"""%{name}1 = call i64 @llvm.usub.sat.i64(i64 %{name}, i64 1)
 %{name}bit = mul i64 %{name}1, {width}

@@ -1,4 +1,4 @@
-"""Registers over lanes that come and go."""
+"""Registers over lanes that are created and removed."""
 
 from __future__ import annotations
 

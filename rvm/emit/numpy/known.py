@@ -1,7 +1,7 @@
-"""Value numbers: what a segment of code over lanes has computed, and where it lies.
+"""Value numbers: the values that a segment of code over lanes has computed, and where they are.
 
-Equal numbers mean equal values: of constants, of registers as they were since their last change,
-and of functions of such.  A value lies in a variable of its own, or in a register's memory.
+Equal numbers mean equal values: of constants, of registers since their last change, and of
+functions of these.  A value is in a separate variable, or in a register's memory.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from rvm.types import Scalar
 
 @dataclass(slots=True)
 class Value:
-    """A value over lanes (or a uniform one made ready for NumPy) as an atom of source.
+    """A value over lanes (or a uniform one prepared for NumPy) as an atom of source.
 
-    `home` is the register in whose memory it lies; `is_full` says that it has an axis of lanes.
+    `home` is the register in whose memory it is; `is_full` says that it has an axis of lanes.
     """
 
     text: str
@@ -28,7 +28,7 @@ class Value:
 
 
 class Known:
-    """Which values a printer has, and where."""
+    """The values that a printer has, and where they are."""
 
     def __init__(self, function: Function, varying: Collection[int]) -> None:
         self.function = function
@@ -36,7 +36,7 @@ class Known:
         self.stored_in: set[int] = set()
         """Registers that were changed."""
         self.have: dict[int, Value] = {}
-        """The values that there are, by their numbers."""
+        """The available values, by number."""
         self.at_home: dict[int, list[int]] = {}
         self.register: dict[int, int] = {}
         """The value numbers of scalar registers."""
@@ -95,7 +95,7 @@ class Known:
         )
 
     def intern(self, key: object) -> int:
-        """The number of what a key stands for."""
+        """The number of the value for a key."""
         return self._numbers.setdefault(key, len(self._numbers))
 
     def _number_of(self, reg: int) -> int:
@@ -104,7 +104,7 @@ class Known:
         return self.register[reg]
 
     def changed(self, reg: int, number: int | None = None) -> None:
-        """Note that a register has a new value, if known what its number is."""
+        """Record that a register has a new value, with its number if known."""
         self.stored_in.add(reg)
         self._versions[reg] += 1
         self._numbered = {}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def held(p: LaneValues, place: Place) -> Value:
-    """What a place holds, as a view where there is one."""
+    """The value of a place, as a view if possible."""
     name = p.regs[place.reg]
     if not place.path:
         return Value(name, place.reg)
@@ -31,7 +31,7 @@ def held(p: LaneValues, place: Place) -> Value:
 
 
 def _guarded(p: LaneValues, place: Place) -> Value | None:
-    """Elements that only the lanes of the guard ask for: others may have no such element."""
+    """Elements that only the lanes of the guard use; others may have no such element."""
     view = p.regs[place.reg]
     steps = [s for s in place.path if not isinstance(s, Part)]
     if len(steps) != 1 or not isinstance(steps[0], Index):
@@ -51,7 +51,7 @@ def _guarded(p: LaneValues, place: Place) -> Value | None:
 def found(p: LaneValues, place: Place, alike: bool = False) -> tuple[str, str | None]:
     """A place as a view, or as a view and a key with an index that varies.
 
-    With `alike` indices must be the same in all lanes that come here together.
+    With `alike`, indices must be the same in all lanes of the group.
     """
     varying = place.reg in p.varying
     view = p.regs[place.reg]
@@ -103,7 +103,7 @@ def _index(p: LaneValues, item: Expr | Span, view: str, axis: int, alike: bool) 
 
 
 def integer(p: LaneValues, node: Expr) -> str:
-    """An integer that must be the same in all lanes that come here together."""
+    """An integer that must be the same in all lanes of the group."""
     if not p.known.differs(node):
         return bare(p.value(node))
     return p.named(f"one({p.lanes(node).text})").text

@@ -99,7 +99,7 @@ class LanePrinter(LaneValues):
         return lines
 
     def forget(self, stmts: Sequence[Stmt]) -> None:
-        """Note that statements have changed what they name."""
+        """Record that statements have changed the places that they name."""
         for stmt in stmts:
             for place in writes(stmt):
                 self.known.changed(place.reg)
@@ -114,7 +114,7 @@ class LanePrinter(LaneValues):
         self.lines.append(text)
 
     def check(self, cond: Expr, want: bool) -> None:
-        """A line that raises, naming lanes, unless a condition is what it must be."""
+        """A line that raises, naming lanes, unless a condition has the wanted value."""
         if not self.known.differs(cond):
             text = bare(self.value(cond))
             if text != str(want):
@@ -123,7 +123,7 @@ class LanePrinter(LaneValues):
             super().check(cond, want)
 
     def mask(self, cond: Expr) -> str:
-        """A condition that varies as a vector of bools of its own."""
+        """A condition that varies, as a separate vector of bools."""
         self.lines.append(f"_m = spread({self.lanes(cond).text}, _W)")
         return "_m"
 
@@ -152,7 +152,7 @@ class LanePrinter(LaneValues):
     # ------------------------------------------------------------ storing
 
     def _target(self, dst: Place) -> tuple[str, str | None]:
-        """Where a place is stored: a view that can be written to, or a view and a key."""
+        """The target for storing a place: a view that can be written to, or a view and a key."""
         if not dst.path:
             return self.regs[dst.reg], None
         base, key = places.found(self, dst)
@@ -167,7 +167,7 @@ class LanePrinter(LaneValues):
         self.known.changed(dst.reg, number)
 
     def stored(self, place: Place, text: str) -> str:
-        """The line that stores a text's value in a place; others may go before it."""
+        """The line that stores a text's value in a place; other lines may precede it."""
         if place.reg not in self.varying:
             return self.scalars.stored(place, text)
         return self._stored_to(*self._target(place), text)

@@ -10,7 +10,7 @@ from itertools import count
 from rvm.emit.numpy.ufuncs import KEYWORD, UFUNC
 
 NAME = re.compile(r"\b_v\d+\b")
-"""What values over lanes are called."""
+"""The prefix of values over lanes."""
 
 
 def reused(lines: Sequence[str], results: Mapping[str, str]) -> list[str]:
@@ -27,7 +27,7 @@ def reused(lines: Sequence[str], results: Mapping[str, str]) -> list[str]:
     seen = {name for k in others for name in found[k]}
     place: dict[str, int] = {}
     free: dict[str, list[int]] = defaultdict(list)
-    """Variables that are free, by what memory they have."""
+    """Free variables, by kind of memory."""
     fresh, out = count(), []
     for k, (line, name, names) in enumerate(zip(lines, sets, found, strict=True)):
         for end in names:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 UFUNC = "n_"
-"""What the names of NumPy's functions begin with in generated source; without it they would be
-those of the C library."""
+"""The prefix of NumPy functions in generated source, which distinguishes them from those of the C
+library."""
 SIGNS = {
     "+": "add",
     "-": "subtract",
@@ -33,6 +33,6 @@ UFUNCS = {
         if isinstance(f, np.ufunc)
     },
 }
-"""The templates that call a function of NumPy's and do nothing else, and what source calls it."""
+"""Templates that only call a NumPy function, and its name in source."""
 KEYWORD = (UFUNC + "maximum", UFUNC + "minimum")
 """Functions of NumPy's that want the name of the argument to write to."""

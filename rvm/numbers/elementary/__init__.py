@@ -1,6 +1,6 @@
 """Elementary functions of f64: one text each, with the same bits wherever it is evaluated.
 
-`text(name)` is a function over leaf operations; its module is imported when it is asked for.
+`text(name)` is a function over leaf operations; its module is imported on demand.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arc tangents from 17 points and one corrected division, and what is made of them."""
+"""Arc tangents from 17 points and one corrected division, and functions derived from them."""
 
 from __future__ import annotations
 

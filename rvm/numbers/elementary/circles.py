@@ -33,15 +33,15 @@ from rvm.numbers.elementary.tables import (
 )
 
 Series = Callable[[Sequence[Any], Node], Node]
-"""How a polynomial is evaluated."""
+"""A method for evaluating a polynomial."""
 FAR = 1048576.0
 """Up to here the pieces of pi/2 times the number of quarters are exact."""
 
 
 def near(x: Node) -> tuple[Node, Pair]:
-    """The number of quarters of a turn in x, |x| <= FAR, and what is left, within pi/4.
+    """The number of quarter turns in x, |x| <= FAR, and the remainder, within pi/4.
 
-    That is a float and what is to be added to it, up to a unit of its last place.
+    The remainder is a float and a correction, accurate to a unit of its last place.
     """
     quarters = nearest(x * TWO_OVER_PI)
     a = x - quarters * HALF_PI[0]
@@ -102,7 +102,7 @@ def far(x: Node) -> tuple[Node, Pair]:
 
 
 def sine(r: Pair, series: Series = polynomial) -> Pair:
-    """The sine within pi/4 as a float and what is to be added to it."""
+    """The sine within pi/4, as a float and a correction."""
     x, low = r
     square = x * x
     rest = square * x * series(SIN_POLY, square)
@@ -110,7 +110,7 @@ def sine(r: Pair, series: Series = polynomial) -> Pair:
 
 
 def cosine(r: Pair, series: Series = polynomial) -> Pair:
-    """The cosine within pi/4 as a float and what is to be added to it."""
+    """The cosine within pi/4, as a float and a correction."""
     x, low = r
     square = x * x
     half = 0.5 * square

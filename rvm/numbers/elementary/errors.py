@@ -1,4 +1,4 @@
-"""The error function and what it leaves to 1."""
+"""The error function and its complement."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rvm.numbers.elementary.tables import (
 )
 
 TERMS = 10
-"""How many terms of a Taylor series by Hermite polynomials are taken."""
+"""The number of terms of a Taylor series by Hermite polynomials."""
 
 
 def _beyond(x: Node) -> Node:

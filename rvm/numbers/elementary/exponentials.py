@@ -26,7 +26,7 @@ from rvm.numbers.elementary.tables import (
 STEP = 1 << 45
 """A 128th of an exponent, in the bits of a float."""
 HOT = 660.0
-"""Up to here nothing on the way to e**x or its reciprocal is denormal or infinite."""
+"""Up to here no intermediate value for e**x or its reciprocal is denormal or infinite."""
 OVERFLOW, UNDERFLOW = 709.782712893384, -745.1332191019412
 """Beyond these e**x is an infinity, or 0."""
 
@@ -56,7 +56,7 @@ class Reduced:
 
     @property
     def rest(self) -> Node:
-        """What the power of 2 is to be multiplied by, less 1."""
+        """The factor of the power of 2, minus 1."""
         return self._parts[1] + self._parts[0]
 
     @property

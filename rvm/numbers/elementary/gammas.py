@@ -40,7 +40,7 @@ FIRST = 0x3FE0000000000000
 QUARTER = 1 << 50
 """A quarter of an octave, in the bits of a float."""
 MOST = 12
-"""The highest derivative of the digamma function that there is code of."""
+"""The highest derivative of the digamma function for which there is code."""
 SHIFT = 20
 """From here on the series of `_tail` has all digits."""
 
@@ -73,7 +73,7 @@ def _looked_up(u: Node, t: Any, high: Table, low: Table, rows: Sequence[Table]) 
 
 
 def between(x: Node) -> Pair:
-    """lgamma x for 1/2 <= x < 8: (x - 1)(x - 2) times what is tabled."""
+    """lgamma x for 1/2 <= x < 8: (x - 1)(x - 2) times a tabulated function."""
     q = _looked_up(x, lambda c: x - c, GAMMA_HIGH, GAMMA_LOW, GAMMA_POLY)
     return _times(_times((x - 1.0, constant(0.0, F64)), two_sum(x, -2.0)), q)
 
@@ -158,7 +158,7 @@ def lgamma(x: Node) -> Node:
 
 
 def _digamma_near(x: Node) -> Pair:
-    """digamma x for 1/2 <= x < 8: x less the zero, times what is tabled."""
+    """digamma x for 1/2 <= x < 8: x minus the zero, times a tabulated function."""
     q = _looked_up(x, lambda c: x - c, DIGAMMA_HIGH, DIGAMMA_LOW, DIGAMMA_POLY)
     s, e = two_sum(x, -DIGAMMA_ROOT[0])
     return _times(quick_sum(s, e - DIGAMMA_ROOT[1]), q)
@@ -293,5 +293,5 @@ def _polygamma_is_cold(n: Node, x: Node) -> Node:
 
 @function("polygamma", guard=_polygamma_is_cold, cold=_polygamma_below)
 def polygamma(n: Node, x: Node) -> Node:
-    """The derivative of digamma of the order n, from 0 to MOST; NaN for others."""
+    """The derivative of digamma of order n, from 0 to MOST; NaN for other orders."""
     return _signed(to_int(n), called(_hurwitz, n, x))

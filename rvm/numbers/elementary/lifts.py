@@ -60,9 +60,9 @@ def _chosen(condition: Node, a: Words, b: Words) -> Words:
 
 
 def _half_turns(m: Node, e: Node) -> tuple[Node, Words]:
-    """Of the angle |m| * 2**e, e >= -62: its half turns, as far as they are odd, and the rest.
+    """The half turns of the angle |m| * 2**e, e >= -62, modulo 2, and the remainder.
 
-    The latter in units of 2**-128 of half a turn; as in `rvm.numbers.elementary.circles.far`.
+    The remainder is in units of 2**-128 of half a turn, as in `rvm.numbers.elementary.circles.far`.
     """
     w0, w1, w2 = turning_words(e)
     zero = constant(0, I64)
@@ -76,7 +76,7 @@ def _half_turns(m: Node, e: Node) -> tuple[Node, Words]:
 
 
 TERMS = 14
-"""How many terms of the series of sine and cosine are taken."""
+"""The number of terms of the series of sine and cosine."""
 
 
 class _Reduced:
@@ -126,7 +126,7 @@ def _series(angle: Words) -> tuple[Words, Words]:
 
 
 WINDOW = 1 << 30
-"""More than what errors come to, in units of 2**-126."""
+"""A bound on the errors, in units of 2**-126."""
 
 
 def _nearest(value: Words, found: _Reduced, small: Words) -> Node:

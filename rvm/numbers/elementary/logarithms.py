@@ -32,7 +32,7 @@ FIRST = 0x3FE6000000000000
 EXPONENT = -(1 << 52)
 """All bits of a float but those of its mantissa."""
 UPPER = -(1 << 21)
-"""All bits but the last 21: what is left has 32 bits of a mantissa."""
+"""All bits except the last 21: the masked number has 32 bits of mantissa."""
 
 
 class Reduced:
@@ -79,7 +79,7 @@ class Reduced:
         return quick_sum(t, (e + f) + (start_low + (error - r * error) + low + cube))
 
     def natural(self) -> Pair:
-        """What a natural logarithm begins with."""
+        """The first terms of a natural logarithm."""
         k = self.exponent
         return k * LN2[0] + self.log_high, k * LN2[1] + self.log_low
 
@@ -118,7 +118,7 @@ def _decimal(x: Node, octaves: int = 0) -> Pair:
 
 
 def _logarithm(name: str, doc: str, of: Callable[..., Pair]) -> Function:
-    """The function of a pair; of what is not a normal number greater than 0 in its cold text."""
+    """The function of a pair; for other than positive normal numbers, its cold text."""
 
     def cold(x: Node) -> Node:
         small = (x > 0.0) & (x < LEAST)

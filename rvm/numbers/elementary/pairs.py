@@ -1,8 +1,8 @@
-"""Sums of two floats that stand for one number of twice the precision.
+"""Unevaluated sums of two floats, which represent numbers of twice the precision.
 
-The algorithms are Dekker's and Knuth's: T. J. Dekker, "A floating-point technique for extending
-the available precision", Numerische Mathematik 18 (1971); D. E. Knuth, "Seminumerical
-Algorithms", section 4.2.2.
+The algorithms are Dekker's and Knuth's: T. J. Dekker, "A floating-point technique for extending the
+available precision", Numerische Mathematik 18 (1971); D. E. Knuth, "Seminumerical Algorithms",
+section 4.2.2.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from rvm.leaf import Node
 
 Pair = tuple[Node, Node]
-"""A number as a float and what is to be added to it, below half a unit of its last place."""
+"""A number as a float and a correction of less than half a unit of its last place."""
 SPLITTER = 134217729.0
 """2**27 + 1."""
 
@@ -63,9 +63,10 @@ def polynomial(coefficients: Sequence[Any], x: Node) -> Node:
 
 
 def balanced(coefficients: Sequence[Any], x: Node) -> Node:
-    """The same by Estrin's scheme, in which few operations wait for others.
+    """The same by Estrin's scheme, in which few operations depend on others.
 
-    Its rounding errors are larger, so it is for what is small beside that to which it is added.
+    Its rounding errors are larger, so it is for values that are small compared with what they are
+    added to.
     """
     terms = list(coefficients)
     while len(terms) > 1:
