@@ -25,7 +25,7 @@ A_CALL = 50
 
 
 class Choice(NamedTuple):
-    """The engines that a run begins with and goes on with, and the reasons."""
+    """The engines with which a run begins and continues, and the reasons."""
 
     first: str
     then: str
@@ -37,7 +37,7 @@ class Choice(NamedTuple):
 
 
 def choose(image: Image, name: str, options: Options) -> Choice:
-    """What `auto` means for a function."""
+    """The choice of `auto` for a function."""
     if not options.checks:
         return _only("native", "only machine code can leave out the checks")
     if options.bits == "machine":
@@ -62,7 +62,7 @@ def _only(engine: str, reason: str) -> Choice:
 
 
 def lanes_engine(code: Code, options: Options) -> str:
-    """What `auto` means for lanes: the same for all of a program's runs, there and back."""
+    """The choice of `auto` for lanes: the same for all of a program's runs, in both directions."""
     choice = choose(code.image, code.name, options)
     if "native" not in (choice.first, choice.then) or not traits_of(code.image, code.name).loops:
         return "vector"
@@ -70,9 +70,9 @@ def lanes_engine(code: Code, options: Options) -> str:
 
 
 def is_all_compiled(image: Image, name: str) -> bool:
-    """Whether machine code can do every instruction of a function, in both directions.
+    """Whether machine code can execute every instruction of a function, in both directions.
 
-    A lane that comes to another one has to go on by itself.
+    A lane that reaches another instruction would have to continue alone.
     """
     from rvm.ir.function import plan_of
 
@@ -92,11 +92,11 @@ def native_is_there() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What decides on engines, of a function and all that it calls."""
+    """The properties, of a function and all that it calls, on which the choice depends."""
 
     loops: bool
     acting: str
-    """What all rounds of all innermost loops do outside the machine; "" if nothing."""
+    """The effects in every iteration of every innermost loop; "" if there are none."""
 
 
 def traits_of(image: Image, name: str) -> Traits:
@@ -118,7 +118,7 @@ def _loops(code: Code) -> bool:
 
 
 def _acting(code: Code) -> Iterator[str]:
-    """Of each innermost loop: what all its iterations do outside the machine; "" if nothing."""
+    """For each innermost loop, the effects in all its iterations; "" if there are none."""
     loops = [(i.aux, pc) for pc, i in enumerate(code.instrs) if i.op == "br" and i.aux < pc]
     for head, back in loops:
         if any(head < other < back for other, _ in loops):
@@ -134,10 +134,10 @@ def _acting(code: Code) -> Iterator[str]:
 
 
 class Climber:
-    """Machine code, and generated Python on the way up out of a deep recursion.
+    """Machine code, with generated Python on the way out of a deep recursion.
 
-    Frames that machine code stopped in are entered again one at a time, which takes longer than
-    what most of them have left to do.
+    Frames in which machine code stopped are re-entered one at a time, which takes longer than the
+    rest of the work in most of them.
     """
 
     def __init__(self, native: Engine, python: Engine) -> None:
@@ -192,7 +192,7 @@ class Auto:
         return did
 
     def first_chunk(self, state: State) -> int:
-        """How many ticks to run first."""
+        """The number of ticks to run first."""
         root = state.frames[0].code
         warm = is_warm(root, choice_of(root, state.options))
         return first_chunk(self.native if warm else self.python, state)

@@ -84,7 +84,7 @@ def count_tick(state: State, counts: Counts) -> None:
 
 
 def _key(of: Sequence[Expr], regs: Sequence[Any]) -> Key | None:
-    """The sizes of what a cost depends on; None where a step will say what is wrong."""
+    """The sizes on which a cost depends; None if a step will report an error."""
     try:
         return tuple(
             tuple(find(e, regs).read().shape) if _is_array(e) else evaluate(e, regs) for e in of

@@ -52,12 +52,12 @@ def run_data(stmt: Stmt, regs: Any) -> None:
 
 
 def combined(stmt: Update, old: Any, by: Any) -> Any:
-    """What an update makes of an old value; nothing is stored."""
+    """The result of an update of an old value; nothing is stored."""
     return (stmt.memo or _combiner(stmt))(old, by)
 
 
 def _combiner(stmt: Update) -> Callable[[Any, Any], Any]:
-    """What makes the new value of an update's place from the old one and the expression."""
+    """A function from an update's old value and expression to the new value."""
     t = stmt.dst.type
     assert t is not None
     elem = elem_of(t)

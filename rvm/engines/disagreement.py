@@ -25,13 +25,13 @@ from rvm.types import elem_of
 from rvm.verify.text import shortened, show
 
 MAX_CHANGES = 3
-"""How many of the changes that a condition depends on a message lists."""
+"""The largest number of changes to a condition's operands that a message lists."""
 _AFTER_ARM = {":": "`if rvm.when({}, …):`", "": "`if {}, …`"}
-"""How a text names what holds after an arm, by what stands behind the condition in its line."""
+"""The notation for the condition after an arm, by the text after the condition in its line."""
 
 
 def changes(frame: Frame, value: Expr, between: range) -> Iterator[str]:
-    """The lines, of instructions at positions in the function, that change what a value reads."""
+    """The lines of instructions, at positions in the function, that change places a value reads."""
     function = frame.code.function
     read = {p.reg for p in reads(value)}
     told: set[tuple[int, int]] = set()
@@ -49,7 +49,7 @@ def changes(frame: Frame, value: Expr, between: range) -> Iterator[str]:
 
 
 def of_carried(frame: Frame) -> InvertibilityError:
-    """R002 where what one end of a statement decided is not what its other end says."""
+    """The error R002 for a statement whose two ends decide differently."""
     at = where(frame.code, frame.pc)
     text = shortened((at.text or "")[at.column - 1 : at.end - 1].strip())
     back = "running back, " * frame.code.undo
@@ -62,7 +62,7 @@ def of_carried(frame: Frame) -> InvertibilityError:
 
 
 class Words(NamedTuple):
-    """What is said of a disagreement, and the instructions whose changes may be the cause."""
+    """The wording of a disagreement, and the instructions whose changes may be the cause."""
 
     message: str
     hint: str
@@ -70,7 +70,7 @@ class Words(NamedTuple):
 
 
 class Jumps:
-    """A pair of jumps one of whose conditions is not as the other has it, in a frame."""
+    """A pair of jumps in a frame whose conditions disagree."""
 
     def __init__(self, frame: Frame, at: int, *, taken: bool) -> None:
         self.frame = frame
@@ -93,7 +93,7 @@ class Jumps:
         return self.code[self.checked].args[0]
 
     def written(self, pc: int) -> str:
-        """The condition of a structured statement as its text has it; "" where there is none."""
+        """The condition of a structured statement in its source text; "" if there is none."""
         at = where(self.frame.code, self._position(pc))
         line = at.text or ""
         before, text = line[: at.column - 1].rstrip(), line[at.column - 1 : at.end - 1]
@@ -103,12 +103,12 @@ class Jumps:
         return shortened(text.strip())
 
     def rest(self, pc: int) -> str:
-        """What stands behind a condition in its line."""
+        """The text after a condition in its line."""
         at = where(self.frame.code, self._position(pc))
         return (at.text or "")[at.end - 1 :].strip()
 
     def _position(self, pc: int) -> int:
-        """An instruction of the function in the code that runs, or the other way round."""
+        """The position in the function for one in the running code, or vice versa."""
         return self.frame.code.forward_pc(pc)
 
     def error(self) -> InvertibilityError:
@@ -126,7 +126,7 @@ class Jumps:
     # ------------------------------------------------------------ the cause
 
     def _values(self) -> Iterator[tuple[str, Any]]:
-        """What the condition reads."""
+        """The values that the condition reads."""
         for place in reversed(dict.fromkeys(reads(self.condition))):
             try:
                 held = evaluate(place, self.frame.regs)
@@ -136,7 +136,7 @@ class Jumps:
             yield show(place, self.function), system(elem_of(place.type)).to_python(held)
 
     def _changes(self, between: range) -> Iterator[str]:
-        """The lines that change what the condition reads."""
+        """The lines that change values read by the condition."""
         return changes(self.frame, self.condition, between)
 
     # ------------------------------------------------------------ jumps as they are

@@ -1,4 +1,4 @@
-"""Effects: what an extern block does outside the machine, changing no place."""
+"""Effects: actions outside the machine, which change no place."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def _told(arg: Expr, value: Any) -> Any:
 
 
 def _filled(template: str, values: list[Any]) -> tuple[str, list[Any]]:
-    """A text whose `{}` are filled in order, and the values that are left over.
+    """A text whose `{}` are filled in order, and the values left over.
 
-    `{:[]}` has a pair of brackets, between which elements stand with commas, rows in brackets
+    `{:[]}` has a pair of brackets, between which elements are separated by commas, rows in brackets
     again; a stack has its top first, and an empty one is `nil` in `{:<]}`.
     """
     rest = list(values)

@@ -32,7 +32,7 @@ def evaluate(node: Expr, regs: Sequence[Any]) -> Any:
 
 
 def _resolve(node: Apply) -> Call:
-    """What computes a node: the function on these types, and how it takes its arguments."""
+    """The implementation of a node: the function on these types, and how it takes its arguments."""
     if node.fn == "choose":
         return lambda args, regs: evaluate(args[1 if evaluate(args[0], regs) else 2], regs)
     elems = tuple(elem_of(_type(a)) for a in node.args)
@@ -69,7 +69,7 @@ def _type(node: Expr) -> Any:
 
 
 def plain(result: Any) -> Any:
-    """A NumPy scalar as the Python number it stands for; arrays as they are."""
+    """A NumPy scalar as a Python number; arrays unchanged."""
     if isinstance(result, np.generic) or (isinstance(result, np.ndarray) and not result.ndim):
         return result.item()
     return result

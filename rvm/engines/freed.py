@@ -1,8 +1,7 @@
-"""A register that does not hold what it must where it is given up, in the words of its text.
+"""Errors for a register with a wrong value when it is freed, in terms of its source text.
 
-A value that must be there when a function runs on is the one by which a register is freed; when it
-runs back, the one that the register began with.  Some registers are the assembler's own: messages
-name what these stand for.
+The expected value in a forward run is the one given when the register is freed; in a backward run,
+its initial value. Some registers are internal to the assembler: messages name their meaning.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from rvm.verify.text import show
 
 
 def misheld(frame: Frame, reg: int, value: Expr, error: InvertibilityError) -> InvertibilityError:
-    """What was found where a register is freed by a value, as the text has it."""
+    """The error for a register freed with a wrong value, in terms of its source text."""
     register = frame.code.function.registers[reg]
     if register.is_own and register.type == BOOL:
         return of_carried(frame)
@@ -36,7 +35,7 @@ def misheld(frame: Frame, reg: int, value: Expr, error: InvertibilityError) -> I
 def not_returned(
     callee: Function, param: str, passed: str, values: Mapping[str, Any]
 ) -> InvertibilityError:
-    """R012 where a function leaves another value in a parameter than it was passed."""
+    """The error R012 for a function that leaves a parameter with another value than was passed."""
     hint = "pass a place, or let the function restore the value"
     if param.endswith((BAR, DOT)):
         hint = "pass a place that holds the value: afterwards it has the result"
@@ -77,11 +76,11 @@ def _is_bound(frame: Frame, error: InvertibilityError) -> bool:
 
 
 _BOUNDS = {"lo": "first value", "step": "step", "end": "last value"}
-"""What the assembler's registers for a loop hold, by how their names end."""
+"""The meaning of the assembler's registers for a loop, by the suffixes of their names."""
 
 
 def _notes(frame: Frame, reg: int, value: Expr) -> Iterator[str]:
-    """The value that a register must hold, as written, and what changes that."""
+    """The value that a register must hold, as written, and the lines that change it."""
     if isinstance(value, Const) or frame.code.undo:
         return
     code, at = frame.code.function.code, frame.pc

@@ -79,7 +79,7 @@ def drop_array(
     *sizes: float,
     **how: bool,
 ) -> None:
-    """Check that an array has this shape and these values (see `residue`); give up its memory."""
+    """Check that an array has this shape and these values (see `residue`); free its memory."""
     if shape != array.shape:
         raise InvertibilityError(
             "R012",
@@ -142,7 +142,7 @@ def residue(
 
 
 class _Off(NamedTuple):
-    """A place that does not hold what it must, by how much, and how large that is."""
+    """A place with a wrong value, the difference, and the size of the place."""
 
     state: State
     sys: NumberSystem
@@ -154,9 +154,9 @@ class _Off(NamedTuple):
 
 
 def _judged(off: _Off, size: float, updates: float) -> float:
-    """How far a place is from its value, in parts of what is allowed.
+    """The distance of a place from its value, relative to the allowed one.
 
-    R001 unless rounding explains that, and leaves something of a value that is more than rounding.
+    R001 unless rounding explains it, and the value is larger than the possible rounding.
     """
     state, sys, name, held, expected, gap, magnitude = off
     tolerance = state.options.tolerance
@@ -190,9 +190,9 @@ def _judged(off: _Off, size: float, updates: float) -> float:
 
 
 def _returned(off: _Off, size: float, updates: float) -> float:
-    """How far a place is from where it began, in parts of how far a gradient's values may be.
+    """The distance of a place from its start, relative to that allowed in gradients.
 
-    R017 if it is further, unless that is judged later.
+    R017 if it is larger, unless that is judged later.
     """
     state, sys, name, held, expected, gap, _ = off
     allowed = allowance(sys.type, size, updates, state.options.tolerance)
@@ -246,7 +246,7 @@ def _other(
 
 
 def forget(state: State, sys: NumberSystem, value: Any, *, logged: bool = False) -> None:
-    """Give up any value: its bits are `logged`, or counted as erased."""
+    """Discard any value: its bits are `logged`, or counted as erased."""
     if logged:
         keep(state, (sys, sys.zero, value))
     else:
@@ -263,6 +263,6 @@ def push(state: State, stack: list[Any], value: Any) -> None:
 
 
 def pop(state: State, stack: list[Any]) -> Any:
-    """Take a value from a stack that is not empty."""
+    """Pop a value from a stack that is not empty."""
     state.account.live_bytes -= SCALAR_BYTES
     return stack.pop()

@@ -1,4 +1,4 @@
-"""The strict log of a run: gaps go on it and come from it, with its bytes in the account."""
+"""The strict log of a run: pushing and popping gaps, with its bytes counted in the account."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def keep(state: State, *pairs: tuple[NumberSystem, Any, Any]) -> None:
 
 
 def keep_floats(state: State, *numbers: float) -> None:
-    """`keep` of pairs of f64, fast where they fit into the word that has been begun.
+    """`keep` for pairs of f64, fast if they fit into the current word.
 
-    Then no memory is asked for, and the gaps are 0, 1 or -1, as nearly all are.
+    Then no memory is allocated, and the gaps are 0, 1 or -1, as nearly all are.
     """
     log = state.residue
     assert log is not None
@@ -94,9 +94,9 @@ def taken_float(state: State, guess: float) -> float:
 
 
 def taken(state: State, *guesses: tuple[NumberSystem, Any]) -> list[Any]:
-    """What there was, from what undoing gives and the gaps on top of the log.
+    """The old values, from the results of undoing and the gaps on top of the log.
 
-    `guesses` are what it gives, with their number system: those that were pushed last come first.
+    `guesses` are these results, with their number system: those pushed last come first.
     """
     log = state.residue
     assert log is not None

@@ -1,6 +1,6 @@
-"""Places in registers: finding, reading and writing them, written to be read.
+"""Places in registers: finding, reading and writing them, in code meant to be read.
 
-Indices count from 0 and are checked; a slice must lie inside its dimension.
+Indices count from 0 and are checked; a slice must lie within its dimension.
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ def find(place: Place, regs: Regs) -> Found:
 
 
 def has_shape(dims: Sequence[int], elements: int) -> bool:
-    """Whether an array of some lengths has so many elements, and none is out of all proportion."""
+    """Whether an array of these lengths has this many elements, and no length is absurdly large."""
     return min(dims) >= 0 and prod(dims) == elements and prod(filter(None, dims)) <= LONGEST
 
 
 def _shaped(base: Any, dims: list[int]) -> Any:
-    """The elements of one axis in rows; MachineError R008 if there are not as many."""
+    """The elements of one axis arranged in rows; MachineError R008 if the number differs."""
     if not has_shape(dims, len(base)):
         raise MachineError(
             "R008",
@@ -151,7 +151,7 @@ def _slice(item: Span, length: int, axis: int, regs: Regs) -> Any:
 
 
 def cut(lo: int | None, hi: int | None, by: int | None, length: int) -> slice | None:
-    """A slice of a dimension as NumPy's; None if it does not lie inside, or its step is 0."""
+    """A slice of a dimension as NumPy's; None if it is out of bounds, or its step is 0."""
     if by is None or by > 0:
         first, end = 0 if lo is None else lo, length if hi is None else hi
         return slice(first, end, by) if 0 <= first <= end <= length else None

@@ -32,10 +32,9 @@ from rvm.types import ValueType, elem_of
 
 
 def is_rounding(state: State, which: Literal["residue", "expected"]) -> bool | None:
-    """Whether the residue that the free a state stands at finds is rounding, or the value expected.
+    """Whether the residue, or the expected value, at the free where a state stopped is rounding.
 
-    None if that is not known.  The state is left as it is, and callbacks and output are not made
-    again.
+    None if that is not known.  The state is not changed, and callbacks and output are not repeated.
     """
     if state.edited or abs(state.time) > MOST_TICKS:
         return None
@@ -53,10 +52,10 @@ def is_rounding(state: State, which: Literal["residue", "expected"]) -> bool | N
 
 
 def _begun(state: State) -> tuple[State, int]:
-    """A state like this one at the beginning of its run, facing back, and the ticks from there.
+    """A copy of the state at the beginning of its run, facing back, and the ticks from there.
 
-    One that comes back to where its machine began has begun at the end of the program, or turned
-    on the way, from where it may go on to there.
+    If going back reaches the point where its machine began, the run began at the end of the
+    program, or turned on the way, from where it may continue to that point.
     """
     muted = {name: lambda *values: None for name in state.options.callbacks}
     options = replace(
@@ -79,7 +78,7 @@ def _begun(state: State) -> tuple[State, int]:
 
 
 def _run(state: State, ticks: int) -> int:
-    """Execute ticks, as many as there are, in generated Python; their number."""
+    """Execute ticks, as many as are left, in generated Python; return their number."""
     engine, done = Python(), 0
     while done < ticks and not state.at_end:
         did = engine.advance(state, ticks - done)
@@ -91,14 +90,14 @@ def _run(state: State, ticks: int) -> int:
 
 
 class Found(NamedTuple):
-    """What a free finds: by how much the ancilla is off, and the value that it must hold."""
+    """The values at a free: the difference of the ancilla, and its expected value."""
 
     residue: Any
     expected: Any
 
 
 def _again(begun: State, ticks: int, failed: State, seed: int) -> Found | None:
-    """What the free finds in a run with perturbed rounding; None if that does not come there."""
+    """The values at the free in a run with perturbed rounding; None if it is not reached."""
     state = deepcopy(begun)
     frame = state.top
     image = image_of(nudged(frame.code.image.program, seed))
@@ -115,7 +114,7 @@ def _again(begun: State, ticks: int, failed: State, seed: int) -> Found | None:
 
 
 def _nearby(value: Any, t: ValueType, rng: np.random.Generator) -> Any:
-    """What a register holds with each inexact number moved by a unit in the last place."""
+    """A register's value with each inexact number moved by a unit in the last place."""
     elem = elem_of(t)
     if elem.is_exact:
         return value
@@ -128,7 +127,7 @@ def _nearby(value: Any, t: ValueType, rng: np.random.Generator) -> Any:
 
 
 def _moves(found: Found, other: Found, which: Literal["residue", "expected"]) -> bool:
-    """Whether it is another one, by an amount that is not small beside the residue."""
+    """Whether it differs, by an amount that is not small compared with the residue."""
     one, two = getattr(found, which), getattr(other, which)
     if np.shape(one) != np.shape(two):
         return False

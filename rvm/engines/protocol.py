@@ -1,4 +1,4 @@
-"""What an engine is: something that takes a state forwards, whichever way that is."""
+"""The protocol of engines, which advance a state in its direction."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class Engine(Protocol):
 
 FIRST_CHUNK = 2_000
 LEAST = 8
-"""Ticks that are always asked for; each may be an operation on a large array."""
+"""The least number of ticks requested; each may be an operation on a large array."""
 
 
 @runtime_checkable
 class Foresighted(Protocol):
-    """An engine that knows how much it does in a tenth of a second or so."""
+    """An engine that can estimate its work in a tenth of a second or so."""
 
     def first_chunk(self, state: State) -> int:
-        """How many ticks to run first."""
+        """The number of ticks to run first."""
 
 
 def first_chunk(engine: Engine, state: State) -> int:
-    """How many ticks an engine is asked for at first, before its speed is known."""
+    """The first number of ticks requested from an engine, before its speed is known."""
     from rvm.engines.native.extent import foreseen
 
     asked = engine.first_chunk(state) if isinstance(engine, Foresighted) else FIRST_CHUNK

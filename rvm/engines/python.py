@@ -37,7 +37,7 @@ Runner = Callable[..., tuple[int, int, bool]]
 
 
 class Python:
-    """Generated source for blocks, the reference engine for what lies between."""
+    """Generated source for blocks, with the reference engine in between."""
 
     name = "python"
     exact = False
@@ -165,7 +165,7 @@ def _call_sites(code: Code, apart: Sequence[int], strict: int) -> dict[int, Call
 
 
 def execute(text: str, filename: str, names: dict[str, Any]) -> None:
-    """Make what generated source defines, and file it for tracebacks and debuggers."""
+    """Execute generated source, and register it for tracebacks and debuggers."""
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     exec(compile(text, filename, "exec"), names)
 

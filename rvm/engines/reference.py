@@ -88,9 +88,9 @@ def _advance_armed(state: State, ticks: int) -> int:
 
 
 def step(state: State) -> None:
-    """Execute one tick, whatever traps say; there must be one.
+    """Execute one tick, ignoring traps; there must be one.
 
-    On an error the state is as before it, but for a MemoryError within several statements.
+    After an error the state is unchanged, except for a MemoryError within several statements.
     """
     frame = state.frames[-1]
     pc, code = frame.pc, frame.code
@@ -130,7 +130,7 @@ def step(state: State) -> None:
 
 
 def _logging(state: State, frame: Frame) -> int:
-    """What the instruction under way does with the strict log: push (1), pop (-1), nothing (0)."""
+    """The use of the strict log by the present instruction: push (1), pop (-1), none (0)."""
     return 0 if state.residue is None else frame.code.logging(frame.pc, state.logging)
 
 
@@ -145,7 +145,7 @@ def _note(frame: Frame, pc: int) -> None:
 
 
 def _locate(error: RvmError, state: State) -> None:
-    """Say where and when an error happened, unless it is known."""
+    """Add to an error where and when it happened, unless known."""
     frame = state.top
     if frame.pc == len(frame.code) and len(state.frames) > 1:
         frame = state.frames[-2]
@@ -193,7 +193,7 @@ def _alloc(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
 
 
 def _made(state: State, frame: Frame, register: Register, value: Any) -> Any:
-    """A value for a new register, an array of it, or what was there when that was given up."""
+    """A value for a new register, an array of it, or the value it had when it was removed."""
     sys, made = system(elem_of(register.type)), value
     if isinstance(register.type, Array):
         made = make_array(state, sys, lengths(register.dims, frame.regs), value)
@@ -300,7 +300,7 @@ def _other(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
 
 
 def _shown(node: Expr, regs: Any, registers: Sequence[Register]) -> Any:
-    """What an effect shows of an operand: the raw value, of a stack its numbers in a tuple."""
+    """The form in which an effect shows an operand: the raw value, or a stack's numbers."""
     held = evaluate(node, regs)
     if isinstance(node, Place) and not node.path:
         t = registers[node.reg].type
@@ -343,7 +343,7 @@ def _pop(state: State, popped: Pop, frame: Frame, logged: bool) -> None:
 
 
 def _is_cleared(state: State, sys: NumberSystem, popped: Pop, held: Any, regs: Any) -> bool:
-    """Whether what is not the same as zero passes for it."""
+    """Whether a value that is not identical to zero is accepted as zero."""
     tolerance = state.options.tolerance
     if sys.exact or tolerance == 0:
         return False
@@ -392,7 +392,7 @@ def _enter(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
 
 
 def _passed(call: Call, changed: Collection[int]) -> list[int]:
-    """The arguments that are inexact values, and that the callee may leave otherwise."""
+    """The arguments that are inexact values, and that the callee may leave changed."""
     return [
         k
         for k, arg in enumerate(call.args)
@@ -404,7 +404,7 @@ def _passed(call: Call, changed: Collection[int]) -> list[int]:
 def _passed_back(
     state: State, call: Call, changed: Collection[int]
 ) -> Iterator[tuple[NumberSystem, Any, Any]]:
-    """For each value of `_passed` what it was, and with what it has come back."""
+    """For each value in `_passed`, the original, and the value that came back."""
     for k in _passed(call, changed):
         arg = call.args[k]
         sys = system(elem_of(cast("Scalar | Array", arg.type)))
@@ -461,4 +461,4 @@ _HANDLERS: dict[type, Callable[[State, Frame, tuple[Stmt, ...]], None]] = {
     Pop: _other,
     Push: _other,
 }
-"""What executes an instruction that is not a sequence of data statements."""
+"""The handlers of instructions that are not sequences of data statements."""

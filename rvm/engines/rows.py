@@ -1,4 +1,4 @@
-"""Rows of counters, as generated code fills them, and what follows from them."""
+"""Rows of counters, as filled by generated code, and the counts derived from them."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Row:
         self.counters = counters
         self.words = words
         self.entries: Counter[int] = Counter()
-        """How often runs were entered at a leader."""
+        """The number of times runs were entered at each leader."""
         self.stops: Counter[tuple[int, bool]] = Counter()
-        """How often they stopped at a position, and whether in the call there."""
+        """The number of times they stopped at each position, and whether in the call there."""
 
     def settle(self) -> None:
-        """Add what the counters stand for to the node's counts, and begin anew."""
+        """Add the counters to the node's counts, and reset them."""
         node, counters, words = self.node, self.counters, self.words
         held = words[:]
         if not (self.entries or self.stops or any(held)):
@@ -70,7 +70,7 @@ class Row:
             self.pass_on(pc)
 
     def pass_on(self, pc: int) -> None:
-        """An instruction has found the sizes in its meter as often as that says."""
+        """Add the count in an instruction's meter to those for its sizes."""
         at, n = self.counters.meters[pc].at, self.counters.meters[pc].words
         times, self.words[at] = self.words[at], 0
         if times:

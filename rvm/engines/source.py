@@ -27,7 +27,7 @@ from rvm.numbers.support import NAMES
 from rvm.types import Array
 
 Way = tuple[int, int, int]
-"""Where a run is left: the position, ticks that are not yet counted there, and how."""
+"""The exit of a run: the position, ticks not yet counted there, and the way of leaving."""
 Line = tuple[int, str, Way | None]
 """The depth of a line, its text, and where a run is left if it raises."""
 
@@ -36,18 +36,18 @@ class Source:
     """The generated source of one function in one direction."""
 
     parameters = "regs, block, n, state"
-    """Those of the generated function."""
+    """The parameters of the generated function."""
     support: ClassVar[dict[str, object]] = SUPPORT
-    """What the source may name beside the number systems' functions."""
+    """The names that the source may use besides the number systems' functions."""
     counts = False
-    """Whether it counts what it executes."""
+    """Whether the source counts what it executes."""
 
     def __init__(self, code: Code, strict: int) -> None:
         self.code = code
         self.strict = strict
         self.printer = Printer(code.function, (*NAMES, *self.support))
         self.lines_of: dict[int, tuple[int, int, bool]] = {}
-        """Of lines that may raise: position, ticks done but not counted, whether all are spent."""
+        """For lines that may raise: position, ticks done but not counted, whether all are spent."""
         self._temps = 0
         lines = {}
         for pc, instr in enumerate(code.instrs):
@@ -64,14 +64,14 @@ class Source:
         self.blocks = {block.label: block.items for block in builder.blocks}
         self.flow = builder.flow
         self.entries = self.flow.gates - self.flow.apart - {len(code)}
-        """Where a run can begin."""
+        """The entry points of runs."""
         self.structure = Structure(code, self.flow)
         self._out: list[Line] = []
         self._arms: list[int] = []
-        """The leaders to which a run comes by `block`."""
+        """The leaders that a run reaches through `block`."""
         self._printed: dict[str, tuple[list[Line], Node]] = {}
         self._conditions: dict[Node, tuple[str, Way | None]] = {}
-        """Of forks: their conditions, and where a run is left if those raise."""
+        """For forks: their conditions, and the exit of a run if these raise."""
         self._text = ""
 
     def _instruction(self, pc: int) -> list[str]:
@@ -148,7 +148,7 @@ class Source:
     # ------------------------------------------------------------ from block to block
 
     def _all_arms(self) -> dict[int, list[Line]]:
-        """The lines of all leaders to which a run comes by `block`."""
+        """The lines of all leaders that a run reaches through `block`."""
         arms: dict[int, list[Line]] = {}
         self._arms = sorted(self.entries, reverse=True)
         while self._arms:
@@ -165,9 +165,9 @@ class Source:
         return arms
 
     def _arm(self, depth: int, at: int, before: frozenset[int]) -> None:
-        """What is done from a leader on, to where a run goes on by `block`.
+        """The code from a leader on, up to where a run continues through `block`.
 
-        The blocks of the leaders in `before` have been done on the way.
+        The blocks of the leaders in `before` have been executed.
         """
         while True:
             match self.structure.ways[at]:
@@ -195,14 +195,14 @@ class Source:
                 return
 
     def _onward(self, depth: int, at: int, before: frozenset[int]) -> None:
-        """Go on in the midst of what is done from a leader on."""
+        """Continue within the code from a leader on."""
         if depth < MAX_DEPTH and self._is_only_behind(at, before):
             self._arm(depth, at, before)
         else:
             self._go(depth, at)
 
     def _is_only_behind(self, leader: int, before: frozenset[int]) -> bool:
-        """Whether a run comes to a leader only from some others."""
+        """Whether a run reaches a leader only from some others."""
         return leader not in self.flow.gates and self.structure.before[leader] <= before
 
     def _small(self, leader: int) -> tuple[Choice, int]:
@@ -214,7 +214,7 @@ class Source:
         return choice, end
 
     def _go(self, depth: int, leader: int) -> None:
-        """Go on at a leader."""
+        """Continue at a leader."""
         outside = leader in self.flow.apart or leader == len(self.code)
         if outside and leader not in self.code.traps:
             self._line(depth, f"block = {leader}; spent = False; break")
@@ -271,7 +271,7 @@ class Source:
             self._line(depth + 1, "pass")
 
     def _straight(self, depth: int, leader: int) -> None:
-        """A block that goes on at one other."""
+        """A block with a single successor."""
         last = self._block(depth, label_of(leader))
         if last.aux != label_of(self.structure.ways[leader][0].target):
             # A jump that is always made, or never.
@@ -283,7 +283,7 @@ class Source:
         self._line(depth, f"{before} {text}", way)
 
     def _fork(self, depth: int, leader: int, negated: bool = False) -> tuple[str, str]:
-        """A block up to its branch; the labels of what follows where that jumps, and where not."""
+        """A block up to its branch; the labels of the targets if it jumps, and if it does not."""
         last = self._block(depth, label_of(leader))
         self._fork_line(depth, leader, negated)
         yes, no, _ = last.aux
@@ -321,7 +321,7 @@ class Source:
         return Node("end", "", (), None)
 
     def _items(self, items: Sequence[Node], way: Way | None, results: Sequence[Node] = ()) -> None:
-        """The lines of what an instruction does."""
+        """The lines of an instruction."""
         text = self.printer.text
         if not results and all(node.op in PRINTED for node in items):
             for node in items:

@@ -29,7 +29,7 @@ from rvm.types import Array, Scalar, elem_of
 
 Pair = tuple[NumberSystem, Any, Any]
 Keep = Callable[..., None]
-"""What is given pairs of what undoing would give and what there was, with their number system."""
+"""A function that takes pairs of undone and old values, with their number system."""
 
 
 def strictly(state: State, code: Code, pc: int, regs: Any, pushes: bool) -> None:
@@ -129,7 +129,7 @@ def _pop(state: State, regs: Any, stmt: Stmt) -> None:
 
 
 def _rounds(stmt: Stmt) -> bool:
-    """Whether a statement may change an inexact number in another way than by moving it."""
+    """Whether a statement may change an inexact number other than by moving it."""
     match stmt:
         case Update(dst):
             return not _type(dst).is_exact

@@ -1,4 +1,4 @@
-"""Names that generated Python source uses besides those of the number systems."""
+"""Names in generated Python source, besides those of the number systems."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from rvm.numbers.gaps import lost
 
 
 class Trouble(Exception):
-    """An instruction that the reference engine must execute: usually, to say what is wrong."""
+    """An instruction that the reference engine must execute: usually, to report an error."""
 
 
 def trouble() -> NoReturn:
-    """Give the instruction up, before it has changed anything."""
+    """Bail out of the instruction, before it has changed anything."""
     raise Trouble
 
 
@@ -49,7 +49,7 @@ def signs(x: float | complex) -> tuple[float, float]:
 
 
 def span(lo: int | None, hi: int | None, by: int | None, length: int) -> slice:
-    """A slice that lies inside a dimension; Trouble if it does not."""
+    """A slice within a dimension; Trouble if it is out of bounds."""
     found = cut(lo, hi, by, length)
     if found is None:
         raise Trouble
@@ -57,7 +57,7 @@ def span(lo: int | None, hi: int | None, by: int | None, length: int) -> slice:
 
 
 def shaped(view: Any, *dims: int) -> Any:
-    """The elements of one axis in rows; Trouble if there are not as many."""
+    """The elements of one axis arranged in rows; Trouble if the number differs."""
     if not has_shape(dims, len(view)):
         raise Trouble
     return view.reshape(dims)

@@ -1,7 +1,7 @@
-"""Which traps are due: what engines are held to, asked of registers as they are.
+"""Active traps: the definition for engines, evaluated on plain registers.
 
-An engine that traps stops before every position where one is due.  It may stop where none is,
-if it cannot tell; then whoever drives it executes that tick with the reference engine.
+An engine that supports traps stops before every position where one is due. If it cannot tell, it
+may stop where none is; then its caller executes that tick with the reference engine.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rvm.state import State
 
 
 def due(state: State) -> list[Trap]:
-    """The traps that are due where the state stands."""
+    """The traps that are due at a state's position."""
     frame = state.frames[-1]
     traps = frame.code.traps.get(frame.pc)
     if not traps:
@@ -24,7 +24,7 @@ def due(state: State) -> list[Trap]:
 
 
 def trapped(state: State) -> bool:
-    """Whether there is a trap where the state stands, due or not."""
+    """Whether there is a trap at a state's position, due or not."""
     frame = state.frames[-1]
     return frame.pc in frame.code.traps
 
@@ -42,9 +42,9 @@ def _holds(trap: Trap, regs: list[object]) -> bool:
 
 
 def condition(guard: Expr, regs: list[object]) -> object:
-    """The value of a condition; ValueError if it asks for a register that is not live.
+    """The value of a condition; ValueError if it uses a register that is not live.
 
-    A condition without a value counts as one that holds, so that nobody misses a stop.
+    A condition without a value counts as true, so that no stop is missed.
     """
     if any(regs[p.reg] is None for p in places(guard)):
         raise ValueError("it names what is not live here")

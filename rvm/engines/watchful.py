@@ -1,7 +1,7 @@
-"""The engine of runs with traps, where none is asked for by name.
+"""The engine for runs with traps, if no engine was chosen by name.
 
-Generated Python first, which is compiled at once; machine code where what is armed is run for long,
-and where both make the same bits.
+It begins with generated Python, which needs no compilation, and changes to machine code if armed
+code runs for long and both give the same bits.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rvm.probes.armed import ArmedCode, Armory
 from rvm.state import State
 
 WARM = 2_000_000
-"""Ticks of generated Python after which compiling what is armed is worth its time."""
+"""The number of ticks of generated Python after which compiling armed code pays."""
 
 
 class Watchful:
@@ -38,7 +38,7 @@ class Watchful:
         return did
 
     def _may_compile(self, state: State) -> bool:
-        """Whether `auto` would go on in machine code; its traits are those of plain code."""
+        """Whether `auto` would change to machine code; its traits are those of plain code."""
         code = state.frames[0].code
         if isinstance(code, ArmedCode):
             code = code.plain
@@ -53,5 +53,5 @@ class Watchful:
 
 
 def armory_of(state: State) -> Armory | None:
-    """What armed a state's frames."""
+    """The armory that armed a state's frames."""
     return next((f.code.armory for f in state.frames if isinstance(f.code, ArmedCode)), None)

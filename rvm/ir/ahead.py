@@ -23,13 +23,13 @@ from rvm.ir.sums import LONG, QUICK
 ROW = 64
 """Iterations."""
 READS = frozenset(["get", "load", "dim", "stride", "table", "written", "select", "intrinsic"])
-"""What arguments may be made of, besides arithmetic."""
+"""Operations allowed in arguments, besides arithmetic."""
 CHANGES = frozenset(["set", "store", "if"])
-"""What else a loop may do."""
+"""Other operations allowed in a loop."""
 
 
 def ahead(b: FunctionBuilder, blocks: Iterable[Block]) -> None:
-    """Compute what is worth it ahead, in all loops inside instructions."""
+    """Compute values ahead where it pays, in all loops inside instructions."""
     for block in blocks:
         block.items = b.inside(partial(_within, b, block.items))
 
@@ -51,7 +51,7 @@ def _within(b: FunctionBuilder, items: Sequence[Node]) -> None:
 
 
 def _row(body: list[Node], variable: Var) -> _Row | None:
-    """What a loop's body computes ahead; None if it has nothing that may be."""
+    """The part of a loop's body to compute ahead; None if there is none."""
     every = list(walk(body))
     if not any(map(_is_rare, body)) or not all(map(_is_plain, every)):
         return None
@@ -82,12 +82,12 @@ def _is_plain(node: Node) -> bool:
 
 
 class _Row:
-    """A loop's body, and what of it is computed ahead."""
+    """A loop's body, and the part of it that is computed ahead."""
 
     def __init__(self, body: list[Node], found: list[Node]) -> None:
         self.body = body
         self.found = _needed(body, (n for n in body if n.op in CHANGES), found)
-        """Those that are asked for otherwise than by others of them."""
+        """Those that are used otherwise than by others of them."""
         self.ahead = [n for n in body if n in _closure(body, self.found)]
 
     def put(self, b: FunctionBuilder, count: Node, variable: Var) -> None:
@@ -139,7 +139,7 @@ class _Row:
         k: Node,
         written: Callable[[Node, Sequence[Node]], Node],
     ) -> None:
-        """Append what is computed ahead, calls as they are `written`."""
+        """Append the values computed ahead, with calls as they are `written`."""
         new: dict[Node, Node] = {}
         for node in self.ahead:
             args = [new.get(a, a) for a in node.args]
@@ -151,7 +151,7 @@ class _Row:
             b.set(variable, new[node], k)
 
     def _pace(self, variable: Var) -> str:
-        """The pace of what is left: of additions in their order, vectors where these are few."""
+        """The pace of the rest: additions in order, vectors where these are few."""
         if variable.pace != "single":
             return variable.pace
         left = [n for n in self.body if n not in self.found]
@@ -181,7 +181,7 @@ def _hot(b: FunctionBuilder, node: Node, args: Sequence[Node], rare: Var) -> Nod
 
 
 def _needed(body: Sequence[Node], roots: Iterable[Node], ends: Sequence[Node]) -> list[Node]:
-    """Those of `ends` that roots are made of, not looking into any of them."""
+    """Those of `ends` that roots depend on, not looking into any of them."""
     here, seen, todo = set(body), set[Node](), list(roots)
     while todo:
         node = todo.pop()
@@ -197,7 +197,7 @@ def _needed(body: Sequence[Node], roots: Iterable[Node], ends: Sequence[Node]) -
 
 
 def _made_of(body: Sequence[Node], roots: Iterable[Node]) -> set[Node]:
-    """What of a body some of its nodes go into, themselves among it."""
+    """The nodes of a body that depend on some of its nodes, including these."""
     found = set(roots)
     for node in body:
         if not found.isdisjoint(node.args):
@@ -206,7 +206,7 @@ def _made_of(body: Sequence[Node], roots: Iterable[Node]) -> set[Node]:
 
 
 def _closure(body: Sequence[Node], roots: Iterable[Node]) -> set[Node]:
-    """What some nodes of a body are made of, themselves among it."""
+    """The nodes on which some nodes of a body depend, including these."""
     here, seen, todo = set(body), set[Node](), list(roots)
     while todo:
         node = todo.pop()

@@ -61,7 +61,7 @@ def update(b: Builder, stmt: Update) -> None:
 def _everywhere(
     b: Builder, dims: Sequence[Node], body: Callable[[Indices], object], *types: Scalar
 ) -> None:
-    """Do `body` at all indices or at none; what it loses to rounding is counted at once.
+    """Execute `body` at all indices or at none; its rounding losses are counted together.
 
     `types` are those of the numbers that change.
     """
@@ -83,7 +83,7 @@ def _everywhere(
 def _prepare(b: Builder, dims: Sequence[Node], *types: Scalar) -> None:
     """Trouble unless the strict log has room for numbers of some types at all indices, or has them.
 
-    From then on there is none.
+    After this there can be no trouble.
     """
     gaps = b.i64(sum(t.parts for t in types))
     for dim in dims:
@@ -97,7 +97,7 @@ def _prepare(b: Builder, dims: Sequence[Node], *types: Scalar) -> None:
 def _in_order(
     b: Builder, dims: Sequence[Node], body: Callable[[Indices], object]
 ) -> Callable[[Indices], object]:
-    """`body` at the indices as they come; where it pops from the strict log, from the last on."""
+    """`body` at the indices in order; where it pops from the strict log, in reverse order."""
     if b.way >= 0:
         return body
     last = [b.op("wsub", dim, b.i64(1)) for dim in dims]
@@ -119,7 +119,7 @@ def exchange(b: Builder, a: Place, c: Place) -> None:
 
 
 def assign(b: Builder, stmt: Map) -> None:
-    """Store values, all of them computed first, where there are arrays among the places."""
+    """Store values, all of them computed first, if the places include arrays."""
     dsts, values = stmt.dsts, stmt.values
     if len({rank_of(cast(Array, d.type)) for d in dsts}) > 1:
         raise Unprintable
@@ -212,7 +212,7 @@ def make(b: Builder, reg: int, value: Expr | None) -> None:
 
 
 def contiguous(b: Builder, reg: int, size: int) -> None:
-    """Give an array's variables for strides, if it has any, those of items of a size in a row."""
+    """Set an array's stride variables, if it has any, to those of contiguous items of a size."""
     held, stride = b.arrays[reg], b.i64(size)
     for axis in reversed(range(len(held.strides))):
         b.set(held.strides[axis], stride)
@@ -245,16 +245,16 @@ def give_up(b: Builder, reg: int, value: Expr | None, check: bool, sizes: Held |
 
 
 def release(b: Builder, reg: int) -> None:
-    """Give an array's memory back if it is its own."""
+    """Free an array's memory if the array owns it."""
     held = b.arrays[reg]
     owned = b.op("eq", b.get(cast(Var, held.owner)), b.i64(MINE))
     b.when(owned, lambda: b.helper("rvm_release", I64, b.get(held.pointer)))
 
 
 def _check(b: Builder, held: View, value: Expr, sizes: Held | None) -> None:
-    """Trouble unless an array has its value everywhere; what is rounding is erased.
+    """Trouble unless an array has its value everywhere; rounding residues are erased.
 
-    Nothing is changed here, so it is asked once, after a loop that is never left.
+    Nothing is changed here, so one check suffices, after a loop that is never left early.
     """
     shape, element = elements(b, value)
     matching(b, shape, held.dims)
@@ -295,7 +295,7 @@ def _check(b: Builder, held: View, value: Expr, sizes: Held | None) -> None:
 
 
 def _keep_all(b: Builder, held: View, guess: Callable[[Indices], Parts]) -> None:
-    """Push on the strict log the gaps from what undoing would give to an array's elements.
+    """Push on the strict log the gaps from the results of undoing to an array's elements.
 
     There must be room for them.
     """

@@ -1,4 +1,4 @@
-"""A function's graph as it grows: blocks, variables, ways out."""
+"""A function's graph under construction: blocks, variables, exits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rvm.types import Scalar
 
 
 class Callees(Protocol):
-    """Where calls go: the module that is being made."""
+    """The module under construction, which provides the targets of calls."""
 
     def inner(self, code: Code, scattered: frozenset[int], varying: frozenset[int] | None) -> str:
         """The symbol of an inner function.
@@ -35,20 +35,20 @@ class Callees(Protocol):
         """
 
     def single(self, b: FunctionBuilder) -> str:
-        """The symbol of the function by which each lane goes on where they have parted."""
+        """The symbol of the function in which lanes continue alone after they have diverged."""
 
     def number(self, code: Code) -> int:
         """The number by which a stopped frame names its code."""
 
     def cell(self, guard: Changed) -> int:
-        """The number of what a guard compares with, and of the element that it looks at."""
+        """The number of the values with which a guard compares, and of its element."""
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What a function for several lanes has left, for each to go on by itself.
+    """The point at which a function for several lanes was left, for each lane to continue alone.
 
-    They have parted at one of the branches `at`; the registers `varying` differed.
+    They have diverged at one of the branches `at`; the registers `varying` differed.
     """
 
     at: tuple[int, ...]
@@ -88,7 +88,7 @@ class FunctionBuilder(Builder):
     ) -> None:
         super().__init__(code.function, kind, varying)
         self.left = left
-        """What the function goes on from, if lanes have parted."""
+        """The point from which the function continues after lanes have diverged."""
         self.partings: list[int] = []
         """The branches at which lanes may part."""
         self.symbol = symbol
@@ -135,12 +135,12 @@ class FunctionBuilder(Builder):
         return label
 
     def from_zero(self, reg: int) -> None:
-        """Give a sum that began at -0 the value that it has if it begins at 0."""
+        """Give a sum that began at -0 the value that it would have if it had begun at 0."""
         (v,) = self.scalars[reg]
         self.set(v, self.op("fadd", self.get(v), constant(0.0, v.kind)))
 
     def make_again(self, pc: int) -> None:
-        """Make what lives here and was made of sums that began at -0 of those that began at 0."""
+        """Recompute live values made from sums that began at -0, with those that begin at 0."""
         made = self.made.get(pc, ())
         for reg in sorted({p.reg for _, value in made for p in reads(value)} & self.sums):
             self.from_zero(reg)
@@ -151,10 +151,10 @@ class FunctionBuilder(Builder):
         put(self, located(self, place), scalar(self, value))
 
     def changed(self, guard: Changed) -> Node:
-        """Whether the value is not the cell's; parts are compared as they are stored.
+        """Whether the value differs from the cell's; parts are compared as they are stored.
 
-        A cell is memory of its own, which the engine fills before each run: a flag that is set
-        where there is no such value, and the value's parts.
+        A cell is separate memory, which the engine fills before each run: a flag that is set if
+        there is no such value, and the value's parts.
         """
         where: Location
         if guard.place is not None:

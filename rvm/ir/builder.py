@@ -1,4 +1,4 @@
-"""A function's graph as it grows: operations in order, blocks, variables, ways out."""
+"""A function's graph under construction: operations in order, blocks, variables, exits."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ from rvm.types import Scalar
 Indices = Sequence[Node]
 """Indices, one for each axis."""
 Way = Callable[[], Any]
-"""Gives the label of a way out of a function, which is made when it is first asked for."""
+"""Gives the label of an exit of a function, made at first use."""
 
 
 class Builder(Operations):
-    """Appends operations to what is being made.
+    """Appends operations to the code under construction.
 
-    Without `kind.checks` nothing asks whether what is done can be undone: come-froms, freed values
-    and factors are taken on trust.  Indices and divisions are checked all the same.
+    Without `kind.checks` there are no checks of reversibility: come-froms, freed values and factors
+    are trusted.  Indices and divisions are always checked.
     """
 
     erased: Var
     """Bits erased since the function was entered."""
     drift: Var
-    """In lanes the largest residue since then, in parts of what was allowed."""
+    """In lanes: the largest residue since then, relative to the allowed residue."""
     ticks: Var
     """The ticks that are left."""
     code: Code
@@ -73,24 +73,25 @@ class Builder(Operations):
         self.passed: frozenset[int] = frozenset()
         """Registers that calls take: a stopped callee must find them where they were."""
         self.proved: frozenset[int] = frozenset()
-        """The `id`s of index expressions that are known to lie inside."""
+        """The `id`s of index expressions that are known to be within bounds."""
         self.certain: frozenset[int] = frozenset()
         """The `id`s of statements that free an ancilla which must hold their value."""
         self.turns: frozenset[Expr] = frozenset()
-        """Angles of type f64 of which both sine and cosine are asked for."""
+        """Angles of type f64 of which both sine and cosine are needed."""
         self.one_ways: Mapping[int, OneWay] = {}
         self.sums: frozenset[int] = frozenset()
         """The registers that begin at -0 rather than at 0."""
         self.made: Mapping[int, Sequence[tuple[Place, Expr]]] = {}
-        """What is made of these and lives at a position, with the expressions of its value."""
+        """Values made from these that are live at a position, with the expressions of their
+        values."""
         self.uniform: Any = None
-        """The value of the expression that `elements` was last asked for, if it is a scalar."""
+        """The value of the expression last given to `elements`, if it is a scalar."""
         self.way = 0
-        """What the present instruction does with the strict log: push (1), pop (-1), nothing."""
+        """The use of the strict log by the present instruction: push (1), pop (-1), none (0)."""
         self.rounding: int | None = None
         """The present instruction's position if the bits that it loses to rounding are counted."""
         self.lost: Var | None = None
-        """The variable that sums up what is lost in the elements of an array."""
+        """The variable that sums the rounding losses in the elements of an array."""
         self.log: Log | None = None
         """The variables of the strict log, if the function uses it."""
         self.instead: Mapping[Place, Parts] = {}
@@ -101,7 +102,7 @@ class Builder(Operations):
         self._leave: Way | None = None
         self.blocks: list[Block] = []
         self.tail: list[Block] = []
-        """Ways out, which stand behind all other blocks."""
+        """Exits, which are placed after all other blocks."""
         self._labels = 0
 
     @property
@@ -127,7 +128,7 @@ class Builder(Operations):
 
     @abstractmethod
     def kinds(self, t: Scalar) -> tuple[str, ...]:
-        """The kinds of what holds a scalar: of one value, or of two parts."""
+        """The kinds of the storage of a scalar: of one value, or of two parts."""
 
     @abstractmethod
     def raw(self, value: Any, t: Scalar) -> Parts:
@@ -147,32 +148,32 @@ class Builder(Operations):
 
     @abstractmethod
     def combined(self, op: str, t: Scalar, old: Parts, by: Parts) -> Parts:
-        """What an update makes of an old value."""
+        """The result of an update of an old value."""
 
     @abstractmethod
     def keep(self, *pairs: tuple[Scalar, Parts, Parts]) -> None:
-        """Push on the strict log the gaps from what undoing would give to what there is.
+        """Push on the strict log the gaps from the results of undoing to the old values.
 
-        Pairs of these, with their types; all are pushed or, where there is trouble, none.
+        They are given as pairs, with their types; all are pushed or, in case of trouble, none.
         """
 
     @abstractmethod
     def rounded(self, *pairs: tuple[Scalar, Parts, Parts]) -> None:
-        """Count the bits of the gaps from what undoing would give to what there is, as lost."""
+        """Count as lost the bits of the gaps from the results of undoing to the old values."""
 
     @abstractmethod
     def reserve(self, gaps: Node) -> None:
-        """Trouble unless the strict log has room for so many gaps, however large they are."""
+        """Trouble unless the strict log has room for this many gaps, however large."""
 
     @abstractmethod
     def ask(self, gaps: Node) -> None:
-        """Trouble unless the strict log has so many gaps."""
+        """Trouble unless the strict log has this many gaps."""
 
     @abstractmethod
     def taken(self, t: Scalar, guess: Parts) -> Parts:
-        """What there was, from what undoing gives and the gap on top of the strict log.
+        """The old values, from the results of undoing and the gap on top of the strict log.
 
-        That there is one has been asked before.
+        That there is one has been checked before.
         """
 
     @abstractmethod
@@ -189,7 +190,7 @@ class Builder(Operations):
 
     @abstractmethod
     def way_out(self, pc: int, done: int, how: int = STOPPED) -> Way:
-        """The way out at an instruction of which nothing is done, `done` ticks into its block."""
+        """The exit at an instruction before it is executed, `done` ticks into its block."""
 
     @abstractmethod
     def changed(self, guard: Changed) -> Node:
@@ -212,7 +213,7 @@ class Builder(Operations):
         return node
 
     def set(self, variable: Var, value: Node, *at: Node) -> None:
-        """Give a variable a value."""
+        """Set a variable to a value."""
         self.items.append(Node("set", NONE, (value, *at), variable))
 
     def add_to(self, variable: Var, amount: Node) -> None:
@@ -232,7 +233,7 @@ class Builder(Operations):
         return self.peek(kind, self.field(k))
 
     def write_field(self, k: int, value: Node) -> None:
-        """Give a field of the context a value."""
+        """Set a field of the context to a value."""
         self.poke(value, self.field(k))
 
     def peek(self, kind: str, pointer: Node) -> Node:
@@ -261,15 +262,15 @@ class Builder(Operations):
         no: Callable[[], object] | None = None,
         unlikely: bool = False,
     ) -> None:
-        """Do `yes` where a condition holds, otherwise `no`."""
+        """Execute `yes` if a condition holds, otherwise `no`."""
         parts = self.inside(yes), [] if no is None else self.inside(no), unlikely
         self.do("if", condition, aux=parts)
 
     def nest(self, dims: Sequence[Node], body: Callable[[Indices], object], pace: str = "") -> None:
         """Loops over all indices below `dims`.
 
-        `pace` is what machine code makes of them: "whole n", a row of n vectors; "vectors n",
-        vectors, n at a time; "straight", no loop at all; "single", one index after the other.
+        `pace` is the form in machine code: "whole n", a row of n vectors; "vectors n", vectors, n
+        at a time; "straight", no loop at all; "single", one index after another.
         """
         self._nest(list(dims), [], body, pace)
 
@@ -293,18 +294,18 @@ class Builder(Operations):
             self.do("trouble", condition, aux=self._leave())
 
     def bound(self, index: Node, length: Node, cut: bool = False) -> None:
-        """Trouble unless an index lies inside; `cut` if the axis is a part of a register's."""
+        """Trouble unless an index is within bounds; `cut` if the axis is a part of a register's."""
         if not self._trusting:
             self._troubles += 1
             assert self._leave is not None, "no instruction is being made"
             self.do("bound", index, length, aux=self._leave())
 
     def leaving(self, way: Way | None) -> None:
-        """Where `trouble` goes from now on."""
+        """Set the exit for `trouble` from now on."""
         self._leave = way
 
     def trusting(self, body: Callable[[], object]) -> None:
-        """Do what has been found out to be free of trouble."""
+        """Execute code that is known to be free of trouble."""
         before, self._trusting = self._trusting, True
         body()
         self._trusting = before
@@ -344,29 +345,29 @@ class Builder(Operations):
         self.anew()
 
     def anew(self) -> None:
-        """Begin a place to which values that were found elsewhere need not have come."""
+        """Begin a point that values found elsewhere need not reach."""
 
     def aside(self, label: str, body: Callable[[], None]) -> None:
-        """A block behind all others."""
+        """A block after all others."""
         self.tail.append(Block(label, self.inside(body)))
 
     def jump(self, target: Any) -> None:
-        """End the block by going on in another."""
+        """End the block by continuing in another."""
         self.do("jump", aux=target)
 
     def again(self, target: Any, pace: str) -> None:
-        """End the block, and with it an iteration of a loop that begins at `target`.
+        """End the block, and an iteration of a loop that begins at `target`.
 
-        `pace` is what machine code makes of the loop: see `nest`.
+        `pace` is the loop's form in machine code: see `nest`.
         """
         self.do("again", aux=(target, pace))
 
     def fork(self, condition: Node, yes: str, no: str, unlikely: bool = False) -> None:
-        """End the block by going on in one of two others; `unlikely` says that of the first."""
+        """End the block by continuing in one of two others; `unlikely` refers to the first."""
         self.do("fork", condition, aux=(yes, no, unlikely))
 
     def stay(self, condition: Node, otherwise: str) -> None:
-        """Go on only where a condition holds."""
+        """Continue only if a condition holds."""
         going = self.fresh("go")
         self.fork(condition, going, otherwise)
         self.block(going)
@@ -379,11 +380,11 @@ class Builder(Operations):
 
 
 LASTING = "r", "log"
-"""What the names of variables begin with that outlive an instruction: registers, the strict log."""
+"""The prefixes of variables that outlive an instruction: registers, the strict log."""
 
 
 def checked(items: Sequence[Node], changed: bool = False) -> bool:
-    """Refuse trouble that may come after a change that others see; whether there is a change."""
+    """Refuse possible trouble after an observable change; return whether there is a change."""
     for node in items:
         if node.op in ("trouble", "bound"):
             assert not changed, "there may be trouble after a change"
@@ -400,11 +401,11 @@ def checked(items: Sequence[Node], changed: bool = False) -> bool:
 
 
 Rule = Callable[[Node], None]
-"""Appends what stands in the place of an operation."""
+"""Appends the replacement of an operation."""
 
 
 def rewrite(b: Builder, blocks: Sequence[Block], rules: Mapping[str, Rule]) -> None:
-    """Replace operations by what their rules append, those within others among them."""
+    """Replace operations by those that their rules append, including nested operations."""
     for block in blocks:
         block.items = b.inside(partial(_rewrite, b, block.items, rules))
 

@@ -62,7 +62,7 @@ def call(b: FunctionBuilder, pc: int, done: int, way: Callable[[], str]) -> None
     apart(b, b.code.clashes(pc))
     arguments: list[Node] = []
     by_lane: set[int] = set()
-    """Which arguments are numbers that differ by lane."""
+    """The arguments that are numbers which differ by lane."""
     returned: list[tuple[Location, Variables]] = []
     shapes: dict[int, View] = {}
     scattered: set[int] = set()
@@ -122,7 +122,7 @@ def call(b: FunctionBuilder, pc: int, done: int, way: Callable[[], str]) -> None
 
 
 def _is_contiguous(b: FunctionBuilder, arg: Place) -> bool:
-    """Whether a place is known to lie in C order without gaps: as `x`, `x[i]`, `x[i, a:b, :]`."""
+    """Whether a place is known to be contiguous in C order: such as `x`, `x[i]`, `x[i, a:b, :]`."""
     if b.arrays[arg.reg].strides or len(arg.path) > 1:
         return False
     if not arg.path:

@@ -30,7 +30,7 @@ def certain(code: Code) -> frozenset[int]:
 
 
 def _certain(code: Code) -> Iterator[int]:
-    """A data flow of facts, one for each `alloc`: its register holds what it was made with."""
+    """A data flow of facts, one for each `alloc`: its register holds its initial value."""
     stmts = [code.stmts(pc) for pc in range(len(code))]
     facts = {pc: made for pc, s in enumerate(stmts) if (made := _made(s)) is not None}
     number = {pc: 1 << k for k, pc in enumerate(facts)}
@@ -63,13 +63,13 @@ def _made(stmts: tuple[Stmt, ...]) -> Made | None:
 
 
 def _read(code: Code, made: Made) -> set[int]:
-    """The registers that a value is made of, and the lengths of an array."""
+    """The registers from which a value is made, and the lengths of an array."""
     lengths = (d for d in code.function.registers[made.reg].dims if d is not None)
     return {p.reg for e in (made.value, *lengths) for p in places(e)}
 
 
 def _flow(code: Code, lost: list[int], number: dict[int, int]) -> list[int]:
-    """The facts that hold in front of each instruction, whichever way a run has come there."""
+    """The facts that hold before each instruction on every path to it."""
     known = [sum(number.values())] * (len(code) + 1)
     known[0] = 0
     settled = False

@@ -17,9 +17,9 @@ the tolerance (double; below 0 where there is none); the lowest address that fra
 have, which a root raises by what one call takes; the frames that a run stopped in, outermost first
 (pointer); the largest residue, in parts of what was allowed (double); the strict log (pointer)."""
 FIELDS = 11
-"""How many fields the context has."""
+"""The number of fields of the context."""
 NO_TOLERANCE, EDITED = -1.0, -2.0
-"""What stands for no tolerance; and where values were changed from outside."""
+"""The value for no tolerance; and the flag for values changed from outside."""
 
 WORDS, COUNT, ROOM, STACK = range(4)
 WANTED = 3 * STACK
@@ -31,7 +31,7 @@ many; then for how many gaps there was no room."""
 WIDTH = 8
 """Lanes in a vector."""
 WIDE = (ERASED, DRIFT)
-"""What a context of several lanes has for each of them, behind its fields."""
+"""The fields that a context of several lanes has for each of them, after the common ones."""
 LANE_ERASED, LANE_DRIFT, SPARED, ALONE = range(FIELDS, FIELDS + 4 * WIDTH, WIDTH)
 LANE_FIELDS = ALONE + 1
 """Where those are, and what else there is: for each lane how many ticks less than the group it has

@@ -1,7 +1,7 @@
-"""The pass that makes code count what it executes; see `rvm.ir.counters` for what.
+"""The pass that adds counting to code; see `rvm.ir.counters` for the counters.
 
-What is counted in loops stands in variables, which LLVM turns into registers, and is added to the
-row when the function is left; what happens at most once in a call is added there at once.
+Counters in loops are variables, which LLVM turns into registers, and are added to the row when the
+function is left; counters of code that runs at most once per call are added directly.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NULL = constant(None, PTR)
 
 
 def count(b: Builder, blocks: list[Block]) -> None:
-    """Count what is marked in a function's blocks."""
+    """Count the marked operations in a function's blocks."""
     counting = _Counting(b)
     rules = {
         "perform": counting.perform,
@@ -64,7 +64,7 @@ class _Counting:
             for pc in self.counters.meters
             if inside(pc) and sized.steady(pc) and b.code.instrs[pc].op not in ENDS
         }
-        """How often instructions have found the sizes that the arrays have just now."""
+        """The number of times instructions have met the present sizes of their arrays."""
 
     # ------------------------------------------------------------ the way in, and out
 
@@ -134,7 +134,7 @@ class _Counting:
     # ------------------------------------------------------------ calls
 
     def entering(self, node: Node) -> None:
-        """Find the callee's row; its first call along this path asks the engine for one."""
+        """Find the callee's row; the first call along a path requests one from the engine."""
         b = self.b
         pc, way = node.aux
         word = self._word(self.counters.children[pc])
@@ -179,7 +179,7 @@ class _Counting:
     # ------------------------------------------------------------ sizes
 
     def _key(self, pc: int) -> list[Node]:
-        """The sizes that an instruction finds now; none where they are counted otherwise."""
+        """The present sizes for an instruction; none where they are counted otherwise."""
         if pc not in self.counters.meters or pc in self.met:
             return []
         return self._sizes(self.counters.sized.of[pc])
@@ -222,7 +222,7 @@ class _Counting:
         b.when(b.op("ne", times, b.i64(0)), some)
 
     def _enter_sizes(self, pc: int, key: Sequence[Node], times: Node) -> None:
-        """Add to a meter, whose count is written down first if it stands at other sizes."""
+        """Add to a meter, whose count is first written down if it is for other sizes."""
         b, meter = self.b, self.counters.meters[pc]
         words = [self._word(meter.at + 1 + k) for k in range(meter.words)]
         pairs = zip(words, key, strict=True)

@@ -30,18 +30,18 @@ UNKNOWN = "?"
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """Where the sizes that an instruction finds are counted: how often, then the sizes.
+    """The counter of the sizes that an instruction meets: the count, then the sizes.
 
-    They are those that it found last; before others take their place they are written down.
+    The sizes are those met last; before others replace them they are written down.
     """
 
     at: int
     ranks: tuple[int, ...]
-    """How many axes each has; -1 for a length."""
+    """The number of axes of each; -1 for a length."""
 
     @property
     def words(self) -> int:
-        """How many words the sizes take."""
+        """The number of words for the sizes."""
         return sum(1 if r < 0 else r for r in self.ranks)
 
     def key(self, words: Sequence[int]) -> Key:
@@ -71,7 +71,7 @@ class Counters:
         self._tree = self._spanning_tree()
         self.size = 0
         self.children = {pc: self._place() for pc in sorted(flow.calls)}
-        """Where the rows of callees stand, by the positions of calls."""
+        """The positions of calls' rows for callees."""
         self.counted = {
             k: self._place() for k in range(len(self.edges)) if k not in set(self._tree)
         }
@@ -113,7 +113,7 @@ class Counters:
         return position
 
     def depth(self, *positions: int) -> int:
-        """In how many loops some positions stand."""
+        """The nesting depth of loops at both positions."""
         low, high = min(positions), max(positions)
         return sum(c.head < low and high <= c.back for c in self.flow.cycles)
 
@@ -180,10 +180,10 @@ class Counters:
         return tuple(out)
 
     def solve(self, row: Sequence[int], entries: Mapping[int, int]) -> list[int]:
-        """How often each edge was passed.
+        """The number of times each edge was passed.
 
-        `entries` say how often a run was entered at a leader, less how often it stopped in the
-        piece that begins there, or at the outermost function's end.
+        `entries` say how often a run was entered at a leader, minus the number of stops in the
+        block that begins there, or at the outermost function's end.
         """
         counts = [0] * len(self.edges)
         balance = dict.fromkeys(self.flow.leaders, 0)
@@ -268,7 +268,7 @@ def constant_span(item: Span, dim: Any) -> Any:
 
 
 def rank_at(node: Expr) -> int:
-    """How many axes an array place has; -1 for a length."""
+    """The number of axes of an array place; -1 for a length."""
     if isinstance(node, Place) and node.type is not None and rank_of(node.type) > 0:
         return rank_of(node.type)
     return -1

@@ -1,4 +1,4 @@
-"""Elements of array expressions: what to do before a loop over them, and inside it."""
+"""Elements of array expressions: the code before a loop over them, and inside it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LARGE = 1 << 23
 def matching(
     b: Builder, shape: Sequence[Node], dims: Sequence[Node], exactly: bool = False
 ) -> None:
-    """Trouble unless a shape is that of the last axes of another."""
+    """Trouble unless a shape equals the last axes of another."""
     if len(shape) > len(dims) or (exactly and len(shape) != len(dims)):
         raise Unprintable
     for x, y in zip(shape, dims[len(dims) - len(shape) :], strict=True):
@@ -36,7 +36,7 @@ def matching(
 
 
 def elements(b: Builder, node: Expr) -> Found:
-    """The shape of an expression, and its elements; appends what comes before."""
+    """The shape of an expression, and its elements; appends the code before the loop."""
     if not rank_of(type_of(node)):
         found = value(b, node)
         b.uniform = found
@@ -166,7 +166,7 @@ def _factors(b: Builder, x: Expr, y: Expr) -> tuple[Scalar, Callable[[Parts, Par
 
 
 def reduced(b: Builder, fn: str, args: tuple[Expr, ...]) -> Parts:
-    """A scalar made of arrays."""
+    """A scalar computed from arrays."""
     match fn, args:
         case "sum" | "prod", (x,):
             t = elem_of(type_of(x))

@@ -78,7 +78,7 @@ def _place(
 
 
 def _test(b: Builder, best: Node, has_nan: Node) -> Callable[[Node], Node]:
-    """What tells whether a float equals the extreme one, or is a NaN if one is."""
+    """A test whether a float equals the extreme, or is a NaN if there is one."""
     return lambda x: b.select(has_nan, b.op("funo", x, x), b.op("feq", x, best))
 
 
@@ -93,7 +93,7 @@ def _compared(
     b.set(nans, constant(0, word))
 
     def turned(v: Node) -> Node:
-        """The bits of a negative number but for its sign turned, and turned back."""
+        """The bits of a negative number except its sign, inverted (and inverted back)."""
         sign = b.op("ashr", v, constant(bits - 1, word))
         return b.op("xor", v, b.op("and", sign, constant(-1 - least, word)))
 

@@ -18,7 +18,7 @@ FALLS, JUMPS, RETURNS = "falls", "jumps", "returns"
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """The way from a leader to another through one straight piece.
+    """An edge from a leader to another through one basic block.
 
     `last` is the jump or the call that ends the piece, or the target if nothing does.
     """
@@ -37,12 +37,12 @@ class Cycle:
     back: int
 
     def holds(self, position: int) -> bool:
-        """Whether a position is inside an iteration under way: not at its beginning."""
+        """Whether a position is inside an iteration, not at its beginning."""
         return self.head + 1 < position <= self.back
 
 
 class Flow:
-    """What the printer needs to know of a code's jumps.
+    """The jumps of a code, as needed by printers.
 
     `apart` are instructions that are not compiled, `calls` those that are calls, `entries` where
     else a run may begin.  `last` is what coming to the code's end costs: the tick of the return
@@ -79,7 +79,7 @@ class Flow:
         self._needs: dict[int, dict[int, int]] = {}
 
     def around(self, position: int) -> tuple[Cycle, ...]:
-        """The loops under way at a position, outermost first."""
+        """The active loops at a position, outermost first."""
         found = [c for c in self.cycles if c.holds(position)]
         return tuple(sorted(found, key=lambda c: (c.head - c.back, c.head)))
 

@@ -39,7 +39,7 @@ Onward = Callable[[int, bool], None]
 
 @dataclass(frozen=True, slots=True)
 class CodePlan:
-    """What is known of a code before its graph is made."""
+    """The facts about a code that are known before its graph is made."""
 
     flow: Flow
     loops: dict[int, Counted]
@@ -88,15 +88,15 @@ def label_of(leader: int, copy: int = 0) -> str:
 
 
 class Maker(ABC):
-    """Makes one function; targets enter and leave it in their own ways.
+    """Makes one function; targets have their own entries and exits.
 
-    `last` is what coming to the code's end costs.
+    `last` is the cost of reaching the code's end.
     """
 
     def __init__(self, b: Builder, last: int) -> None:
         self.b = b
         self.trusted: frozenset[int] = frozenset()
-        """The branches whose come-froms need not be asked."""
+        """The branches whose come-froms need no check."""
         self.needs = b.flow.needs(last)
         self.around: tuple[Cycle, ...] = b.flow.around(max(b.kind.entry, 0))
         self._todo: list[tuple[int, int]] = []
@@ -104,11 +104,11 @@ class Maker(ABC):
 
     @abstractmethod
     def enter(self) -> None:
-        """What a run comes in by."""
+        """The entry of a run."""
 
     @abstractmethod
     def instruction(self, pc: int) -> None:
-        """What is neither a jump nor a call."""
+        """An instruction that is neither a jump nor a call."""
 
     @abstractmethod
     def call(self, pc: int, done: int, way: Way) -> None:
@@ -124,7 +124,7 @@ class Maker(ABC):
 
     @abstractmethod
     def stop(self) -> None:
-        """How the function is left."""
+        """The exit of the function."""
 
     def make(self) -> None:
         """Make the function's blocks."""
@@ -155,18 +155,18 @@ class Maker(ABC):
         self.b.jump(self.reach(copy, target))
 
     def _block(self, copy: int, start: int) -> None:
-        """One leader's block: up to the next jump, or to what is not compiled."""
+        """The block of one leader: up to the next jump, or an instruction that is not compiled."""
         self.b.block(label_of(start, copy))
         if start in self.b.flow.gates and self.needs[start]:
             self.gate(start)
         self.straight(start, lambda target, falling: self.onward(copy, target, falling))
 
     def onward(self, copy: int, target: int, falling: bool) -> None:
-        """Go on at a leader, which may have been fallen into."""
+        """Continue at a leader, which may also be reached by falling through."""
         self.goto(copy, target)
 
     def gate(self, start: int) -> None:
-        """Leave at a gate if there are not ticks enough to the next ones."""
+        """Leave at a gate unless enough ticks are left to reach the next ones."""
         b = self.b
         b.leaving(b.way_out(start, 0, context.SPENT))
         b.trouble(b.op("lt", b.get(b.ticks), b.i64(self.needs[start])))
@@ -209,7 +209,7 @@ class Maker(ABC):
             pc += 1
 
     def along(self, edge: Edge) -> None:
-        """Mark that a straight piece has been done, and a run goes on along this edge."""
+        """Mark that a basic block is done, and that the run continues along this edge."""
         if self.b.kind.counts:
             self.b.do("edge", self.b.i64(1), aux=edge)
 
@@ -268,7 +268,7 @@ class MachineMaker(Maker):
             self.goto(len(self.around), max(b.kind.entry, 0))
 
     def _choose_gate(self) -> None:
-        """Go on at the gate that the context names."""
+        """Continue at the gate given in the context."""
         b = self.b
         gates = b.left.at if b.left else sorted(b.flow.gates - b.flow.apart)
         ways = tuple((gate, b.fresh("gate")) for gate in gates)
@@ -283,7 +283,7 @@ class MachineMaker(Maker):
             self.remind(start)
 
     def remind(self, position: int) -> None:
-        """Say on which side of their beginnings one-way registers lie that live here."""
+        """Assert on which side of their initial values live monotonic registers are."""
         b = self.b
         if not b.one_ways:
             return

@@ -1,6 +1,6 @@
-"""Counting loops whose checks stand in front of them: what is asked there, and the nest without.
+"""Counting loops with hoisted checks: the checks in front, and the nest without them.
 
-`loops` says which loops those are.
+`loops` finds these loops.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from rvm.ir.function import MachineMaker
 
 FAR = 1 << 40
-"""Variables of counting loops lie within ± this where a loop is run without checks."""
+"""Loops run without checks only if their variables are within ± this."""
 Range = tuple[Node, Node]
 """The least and the greatest value of a variable."""
 
 
 def hoisted(maker: MachineMaker, loop: Counted, copy: int) -> bool:
-    """Go on at a counting loop: without checks if all of them can be made now, and hold.
+    """Continue at a counting loop: without checks if all can be made in advance, and hold.
 
-    False, and nothing, where lanes differ in what would be asked.
+    False, without any code, if lanes differ in the values checked.
     """
     b = maker.b
     if b.varying and _involved(loop) & b.varying:
@@ -67,7 +67,7 @@ def hoisted(maker: MachineMaker, loop: Counted, copy: int) -> bool:
 
 
 def _involved(loop: Counted) -> set[int]:
-    """The registers that are asked in front of a loop."""
+    """The registers checked in front of a loop."""
     nodes = [loop.end, loop.start, *(i.item for i in loop.indices)]
     nodes += [bound for inner in loop.inner for bound in (inner.low, inner.high)]
     own = {loop.variable, *(inner.variable for inner in loop.inner)}
@@ -100,7 +100,7 @@ def _range(b: FunctionBuilder, inner: Inner, ranges: dict[int, Range]) -> list[N
 
 
 def _inside(b: FunctionBuilder, index: Inside, ranges: dict[int, Range]) -> list[Node]:
-    """Whether an index lies inside at both ends of its range."""
+    """Whether an index is within bounds at both ends of its range."""
     length = b.dim(index.reg, index.axis)
     ends = [
         _extreme_at(b, index.item, index.factors, ranges, greatest)
@@ -110,7 +110,7 @@ def _inside(b: FunctionBuilder, index: Inside, ranges: dict[int, Range]) -> list
 
 
 def _enough(b: FunctionBuilder, loop: Counted, trips: Node, ranges: dict[int, Range]) -> list[Node]:
-    """Whether there are ticks enough for a whole nest; those of each loop at most."""
+    """Whether there are enough ticks for a whole nest, and for each loop at most."""
     fine: list[Node] = []
 
     def times(x: Node, y: Node) -> Node:
@@ -136,7 +136,7 @@ def _enough(b: FunctionBuilder, loop: Counted, trips: Node, ranges: dict[int, Ra
 
 
 def _directly(loop: Counted, outer: Cycle, inner: Cycle) -> bool:
-    """Whether a loop of a nest stands in another without one between them."""
+    """Whether a loop of a nest is directly inside another."""
     if not (outer.head < inner.head and inner.back < outer.back):
         return False
     return not any(

@@ -39,7 +39,7 @@ class Operations(ABC):
 
     def __init__(self) -> None:
         self.items: list[Node] = []
-        """Where operations are appended: a block, or a part of one that is done conditionally."""
+        """The list to which operations are appended: a block, or a conditional part of one."""
         self.variables: list[Var] = []
         self.arrays: dict[int, ArrayVariable] = {}
 
@@ -58,7 +58,7 @@ class Operations(ABC):
         self.items.append(Node(name, NONE, args, aux))
 
     def number(self, value: int, like: Node) -> Node:
-        """An integer constant of the kind of another node."""
+        """An integer constant of the same kind as another node."""
         return constant(value, like.kind)
 
     def truth(self, value: bool) -> Node:
@@ -89,7 +89,7 @@ class Operations(ABC):
         return found
 
     def intrinsic(self, name: str, *args: Node, aux: str = "") -> Node:
-        """A function that targets know by its name: `fabs`, `smax` and the like."""
+        """A function that targets know by name: `fabs`, `smax` and others."""
         return self.op("intrinsic", *args, kind=args[0].kind, aux=name + aux)
 
     def helper(self, name: str, kind: str, *args: Node) -> Node:
@@ -129,7 +129,7 @@ class Operations(ABC):
     # ------------------------------------------------------------ functions over leaf operations
 
     def put(self, function: Function, *args: Parts) -> Any:
-        """Append what a function computes of some arguments; its value."""
+        """Append the computation of a function of some arguments; return its value."""
         return self.graft(function, args)[-1]
 
     def graft(self, function: Function, args: Sequence[Parts]) -> list[Any]:

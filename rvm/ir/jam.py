@@ -31,10 +31,10 @@ from rvm.types import I64, Array
 from rvm.verify.affine import affine
 
 MANY, FEW = 4, 2
-"""How many iterations are joined: few where the body has several instructions, since all of their
-values are under way at once, and of a third loop around the two."""
+"""The number of joined iterations: few where the body has several instructions, since all of their
+values are live at once, and for a third loop around the two."""
 Axis = tuple[int, frozenset[tuple[object, int]]]
-"""An index as a constant and the factors of what it depends on."""
+"""An index as a constant and the factors of the variables on which it depends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Jam:
 
     @property
     def together(self) -> tuple[int, ...]:
-        """How many iterations of each loop are joined."""
+        """The number of joined iterations of each loop."""
         two = (MANY if len(self.body) == 1 else FEW, 1)
         return two if len(self.loops) == 2 else (FEW, *two)
 
@@ -70,9 +70,9 @@ class Jam:
 def jam(
     code: Code, loops: tuple[Rounds, ...], resolved: Callable[[Expr], Expr | None]
 ) -> Jam | None:
-    """The jam of loops inside each other, if there is one and it pays.
+    """The jam of nested loops, if it is possible and pays.
 
-    `resolved` gives an index over variables of loops and what does not change in the nest.
+    `resolved` gives an index over loop variables and invariants of the nest.
     """
     before: list[int] = []
     for outer, loop in pairwise(loops):
@@ -118,7 +118,7 @@ def jam(
 
 
 def _around(code: Code, outer: Rounds, inner: Rounds) -> tuple[int, ...] | None:
-    """What makes the inner loop's variable, if the outer loop holds nothing else but its end."""
+    """The instructions that make the inner loop's variable, if the outer holds nothing else."""
     head, back = outer.cycle.head + 1, outer.cycle.back
     guard = inner.cycle.head - 1
     before = range(head + outer.early, guard)
@@ -169,7 +169,7 @@ def _factor(axis: Axis, variable: int) -> int:
 
 
 def _is_apart(axes: Sequence[Axis], p: int, *within: int) -> bool:
-    """Whether each round of the loop over `p` reaches elements of its own, whatever is within."""
+    """Whether each iteration of the loop over `p` uses separate elements."""
     return any(_factor(a, p) and not any(_factor(a, q) for q in within) for a in axes)
 
 

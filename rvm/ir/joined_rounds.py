@@ -28,11 +28,11 @@ class Level:
 
 
 Joined = tuple[Level, Node, int]
-"""A loop around, the value of its variable, and how many rounds of it are under way."""
+"""An outer loop, the value of its variable, and the number of its active iterations."""
 
 
 def join(b: FunctionBuilder, jam: Jam, rest: str, past: str) -> None:
-    """The rounds that can be joined; goes on at `rest` if some are left, otherwise at `past`.
+    """The iterations that can be joined; continue at `rest` if some are left, otherwise at `past`.
 
     Unprintable if an instruction may be trouble.
     """
@@ -127,7 +127,7 @@ def _rounds(
     done: str,
     behind: Callable[[], None],
 ) -> None:
-    """So many rounds at a time of the outermost of some loops, while there are as many left."""
+    """Groups of iterations of the outermost of some loops, as long as enough are left."""
     level, *within = levels
     rounds = level.rounds
     joined, begin = b.fresh("joined"), b.fresh("begin")
@@ -166,6 +166,6 @@ def _body(b: FunctionBuilder, around: Sequence[Joined], body: Sequence[int]) -> 
 
 
 def _between(b: FunctionBuilder, first: Node, end: Node, step: int) -> Node:
-    """How many rounds there are from one value to another; never negative."""
+    """The number of iterations from one value to another; never negative."""
     distance = b.op("sub", *((end, first) if step > 0 else (first, end)))
     return distance if abs(step) == 1 else b.op("udiv_exact", distance, b.i64(abs(step)))

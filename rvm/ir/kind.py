@@ -1,4 +1,4 @@
-"""What is made of a code: which way in it has, and what it may rely on."""
+"""A kind of compiled code: its entries, and the assumptions that it may make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What statements read and write, and what jumps compare, for those who look at loops."""
+"""The places that statements read and write, and the comparisons of jumps, for loop analysis."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def plain(node: Expr) -> bool:
 
 
 def wraps(node: Apply) -> bool:
-    """Whether a function maps i64 numbers, whatever they are, to one."""
+    """Whether a function maps any i64 numbers to an i64."""
     row = FUNCTIONS[node.fn]
     whole = all(t == I64 for t in (node.type, *(a.type for a in node.args)))
     return whole and row.is_elementwise and not row.is_partial(I64)

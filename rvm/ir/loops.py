@@ -30,10 +30,9 @@ from rvm.verify.affine import affine
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """An index that must lie inside at both ends of its range: all instances are proved.
+    """An index that must be within bounds at both ends of its range; then all instances are.
 
-    `item` is over the nest's variables and what stays the same in it; `factors` are those of the
-    variables.
+    `item` is over the nest's variables and invariants; `factors` are those of the variables.
     """
 
     item: Expr
@@ -61,7 +60,7 @@ class Inner:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A loop `variable` += `step` until it is `end`, which never is `start` on the way.
+    """A loop `variable` += `step` until it is `end`, which never equals `start` before.
 
     `inner` are the loops inside it, outer ones first.
     """
@@ -78,7 +77,7 @@ class Counted:
     proved: frozenset[int]
     """The `id`s of the index expressions that `indices` speak for."""
     trusted: frozenset[int]
-    """The branches whose come-froms need not be asked."""
+    """The branches whose come-froms need no check."""
     jams: Mapping[int, Jam] = field(default_factory=dict)
     """Loops of the nest whose iterations can be joined, by the position of their come-from."""
 
@@ -90,9 +89,9 @@ class Counted:
 
 
 def counted(code: Code, flow: Flow, strict: int = 0) -> dict[int, Counted]:
-    """The counting loops of a code, nests among them, by the position of their come-from.
+    """The counting loops of a code, including nests, by the position of their come-from.
 
-    `strict` is what a run does with the strict log, whose order iterations keep.
+    `strict` is the run's use of the strict log, whose order iterations preserve.
     """
     out = {}
     for cycle in flow.cycles:
@@ -103,7 +102,7 @@ def counted(code: Code, flow: Flow, strict: int = 0) -> dict[int, Counted]:
 
 
 class Stepped(NamedTuple):
-    """By how much an iteration steps a variable, by which instruction, and whether first."""
+    """The step of a variable in an iteration, its instruction, and whether that comes first."""
 
     step: int
     at: int
@@ -111,7 +110,7 @@ class Stepped(NamedTuple):
 
 
 class _Survey:
-    """One loop, looked at: what changes in it, what its variables are."""
+    """The analysis of one loop: its changes, and its variables."""
 
     def __init__(self, code: Code, flow: Flow, cycle: Cycle, strict: int) -> None:
         self.code = code
@@ -129,7 +128,7 @@ class _Survey:
         """The registers that live when an iteration begins."""
 
     def result(self) -> Counted | None:
-        """What is known of the loop; None if it is not a counting loop."""
+        """The result for the loop; None if it is not a counting loop."""
         code, cycle = self.code, self.cycle
         if not self.inside or not self._simple():
             return None
@@ -225,7 +224,7 @@ class _Survey:
         return True
 
     def _stepped(self, cycle: Cycle, variable: int) -> Stepped | None:
-        """Where a loop's variable is stepped in an iteration."""
+        """The position in an iteration where a loop's variable is stepped."""
         inside = range(cycle.head + 1, cycle.back)
         at = [pc for pc in self.writers.get(variable, ()) if pc in inside]
         if len(at) != 1 or at[0] not in (inside[0], inside[-1]):
@@ -303,9 +302,9 @@ class _Survey:
         return value
 
     def _resolved(self, node: Expr) -> Expr | None:
-        """An expression over the loops' variables and what stays the same in the nest.
+        """An expression over loop variables and invariants of the nest.
 
-        Ancillas that only come and go are replaced by what they are made of.
+        Ancillas that are created and removed inside are replaced by their values.
         """
         if isinstance(node, Place):
             if node.path or node.type != I64:
@@ -326,7 +325,7 @@ class _Survey:
         return None
 
     def _factors(self, node: Expr) -> tuple[tuple[int, int], ...] | None:
-        """The factors of the loops' variables in a resolved expression; None if it has others."""
+        """The factors of loop variables in a resolved expression; None if it is not affine."""
         found = []
         for atom, k in affine(node).atoms.items():
             match atom:
@@ -340,7 +339,7 @@ class _Survey:
         return tuple(found) if all(abs(k) < MAX_STEP for _, k in found) else None
 
     def _indices(self) -> tuple[tuple[Inside, ...], frozenset[int]]:
-        """The indices that can be checked before the loop, and the expressions they stand for."""
+        """The indices that can be checked before the loop, and their expressions."""
         found: dict[tuple[Expr, int, int], Inside] = {}
         proved: set[int] = set()
         registers = self.code.function.registers

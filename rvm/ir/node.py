@@ -42,9 +42,9 @@ FLOATS = (F64, F32)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Var:
-    """A variable: of one kind, or `many` of them, or `size` bytes of memory of its own.
+    """A variable: of one kind, or `many` of them, or `size` bytes of separate memory.
 
-    `pace` says how a loop that it counts is best done: see `rvm.ir.builder.Builder.nest`.
+    `pace` is the best form of the loop that it counts: see `rvm.ir.builder.Builder.nest`.
     """
 
     kind: str
@@ -56,7 +56,7 @@ class Var:
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """Operations in order, entered at their beginning only; the last one says where to go on."""
+    """Operations in order, entered only at the beginning; the last one gives the successors."""
 
     label: str
     items: list[Node] = field(default_factory=list)
@@ -66,8 +66,8 @@ class Block:
 class Argument:
     """An argument of a function.
 
-    `is_length` says that it is never negative, `is_alone` that it is a pointer to room of its own;
-    `reg` is the scalar register that it stands for.
+    `is_length` says that it is never negative, `is_alone` that it is a pointer to separate memory;
+    `reg` is the scalar register that it holds.
     """
 
     name: str
@@ -83,7 +83,7 @@ def constant(value: object, kind: str) -> Node:
 
 
 def walk(items: list[Node]) -> Iterator[Node]:
-    """All operations of a list, those inside others after them."""
+    """All operations of a list, followed by those nested in them."""
     for node in items:
         yield node
         if node.op == "if":

@@ -17,7 +17,7 @@ from rvm.stmt import Alloc, Free, Update
 from rvm.types import I64
 
 MOST = 1 << 60
-"""Beginnings lie within ± this; lengths of arrays do anyway."""
+"""The largest magnitude of initial values; array lengths are smaller anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class OneWay:
 
 
 def one_way(code: Code) -> tuple[OneWay, ...]:
-    """The one-way registers among a code's locals."""
+    """The monotonic registers among a code's locals."""
     begun: dict[int, Expr] = {}
     ways: dict[int, set[bool]] = {}
     others = set(range(code.function.n_args))

@@ -8,7 +8,7 @@ Sums, differences and products of `add`, `sub`, `mul` must not leave the kind; t
 from __future__ import annotations
 
 ALIKE = "sdiv udiv srem urem and or xor shl ashr lshr fadd fsub fmul fdiv fneg freeze"
-"""What LLVM calls as the table does."""
+"""Operations with the same name in LLVM."""
 OTHERS = """
 add: add nsw, sub: sub nsw, mul: mul nsw, wadd: add, wsub: sub, wmul: mul, udiv_exact: udiv exact,
 eq: icmp eq, ne: icmp ne, lt: icmp slt, le: icmp sle, gt: icmp sgt, ge: icmp sge,

@@ -1,4 +1,4 @@
-"""Where values are: variables, elements of arrays, memory behind a pointer; views of arrays."""
+"""The locations of values: variables, array elements, memory behind a pointer; array views."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ Location = Variables | Element | Behind
 class View:
     """An array register, or a part of it.
 
-    `bases` are what is added to the indices of the register's axes (None: nothing), `axes` which
-    of those each axis of the view runs along, in `steps` of so many (None: 1), `dims` the view's
+    `bases` are added to the indices of the register's axes (None: nothing), `axes` gives the
+    register's axis for each axis of the view, with `steps` (None: 1); `dims` are the view's
     lengths.
     """
 

@@ -25,7 +25,7 @@ from rvm.types import Array, Scalar, elem_of
 ROW = Argument("regs", PTR, is_alone=True)
 """The row of slots that a root is given."""
 LANE = Argument("lane", I64)
-"""The number of the lane that goes on by itself."""
+"""The number of the lane that continues alone."""
 
 
 def declare(b: FunctionBuilder) -> None:
@@ -56,7 +56,7 @@ def slot(b: FunctionBuilder, base: Node, k: int) -> Node:
 
 
 def enter(b: FunctionBuilder) -> None:
-    """Take the registers, and begin to count ticks and erased bits."""
+    """Load the registers, and begin to count ticks and erased bits."""
     if b.kind.root:
         if b.left is None:
             _bound_stack(b)
@@ -80,7 +80,7 @@ def too_deep(b: FunctionBuilder) -> Node:
 
 
 def _bound_stack(b: FunctionBuilder) -> None:
-    """Raise the floor by what one more call may take; leave at once if that is too high."""
+    """Raise the floor by the size of one more call; leave at once if that is too high."""
     b.write_field(
         context.DEEPEST, b.op("wadd", b.read_field(context.DEEPEST), b.op("frames", kind=I64))
     )
@@ -94,7 +94,7 @@ def _bound_stack(b: FunctionBuilder) -> None:
 
 
 def _from_slots(b: FunctionBuilder) -> None:
-    """Load a root's registers; what is not live is read as it stands, and never used."""
+    """Load a root's registers; those that are not live are loaded but never used."""
     row = b.argument(ROW)
     if b.left is not None:
         b.argument(LANE)
@@ -158,7 +158,7 @@ def _from_arguments(b: FunctionBuilder) -> None:
 
 
 def settle(b: FunctionBuilder) -> None:
-    """Give the counters back to the context."""
+    """Store the counters in the context."""
     b.write_field(context.TICKS, b.get(b.ticks))
     strict.settle(b)
     field = b.op("total", kind=PTR, aux=context.ERASED)
@@ -194,7 +194,7 @@ def _results(b: FunctionBuilder) -> Iterator[tuple[int, int, Var]]:
 
 
 def _give_back(b: FunctionBuilder, reg: int, at: int, value: Node) -> None:
-    """Give a caller the value of a parameter that an inner function changes."""
+    """Return to a caller the value of a parameter that an inner function changes."""
     part = at - slots(r.type for r in b.function.registers)[0][reg]
     b.poke(value, b.given(Argument(f"a{reg}p{part}", PTR, is_alone=True, reg=reg)))
 
@@ -244,7 +244,7 @@ def _release_all(b: FunctionBuilder) -> None:
 
 
 def _part(b: FunctionBuilder) -> None:
-    """Let each lane go on by itself to the code's end, and then leave with all of them."""
+    """Let each lane continue alone to the code's end, and then leave with all of them."""
     starts, count = slots(r.type for r in b.function.registers)
     row = b.given(ROW)
     if not b.kind.root:

@@ -1,7 +1,7 @@
-"""Short loops with calls: those that are worth writing out, one iteration after another.
+"""Short loops with calls, which are worth unrolling.
 
-Then what their iterations compute alike is computed once: of rows of a Jacobian, say, which are
-gradients of one function at one point, all that does not depend on the row.
+Then common computations of their iterations are done once: for rows of a Jacobian, which are
+gradients of one function at one point, everything that does not depend on the row.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from rvm.stmt import Alloc
 MOST = 4
 """Iterations."""
 LONG = 1_000
-"""Instructions of all iterations and of what they call: LLVM takes about a millisecond for one."""
+"""The largest number of instructions in all iterations and their callees: LLVM takes about a
+millisecond for each."""
 
 
 def short(code: Code, flow: Flow) -> frozenset[int]:
-    """The come-froms of loops that are worth writing out.
+    """The come-froms of loops that are worth unrolling.
 
-    They call functions, hold no other loop, nor do these functions, and have a few iterations,
-    whose number the text tells.
+    They call functions, contain no other loop, nor do these functions, and have a few iterations,
+    whose number is known from the text.
     """
     return frozenset(c.head for c in flow.cycles if _is_short(code, flow, c))
 
@@ -45,7 +46,7 @@ def _called(code: Code, pc: int) -> tuple[str, ...]:
 
 
 def _iterations(code: Code, cycle: Cycle) -> int | None:
-    """How many iterations a `for` has whose bounds are constants; None of other loops."""
+    """The number of iterations of a `for` with constant bounds; None for other loops."""
     ends, starts = (bound(code.stmts(pc)[0]) for pc in (cycle.back, cycle.head))
     if ends is None or starts is None:
         return None
@@ -58,7 +59,7 @@ def _iterations(code: Code, cycle: Cycle) -> int | None:
 
 
 def _made(code: Code, end: Expr) -> Expr:
-    """What an ancilla is made with, where that is the same wherever it is made."""
+    """The initial value of an ancilla, if it is the same wherever it is made."""
     if not isinstance(end, Place) or end.path:
         return end
     made = {

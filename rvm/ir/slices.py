@@ -15,9 +15,9 @@ Cut = tuple[Node | None, Node, Node | None]
 def cut(b: Builder, ends: Ends, length: Node, signed: bool = True, checked: bool = True) -> Cut:
     """A slice of an axis of some length.
 
-    If it is checked, there is trouble unless it lies inside; `signed` says whether the step may be
-    negative.  Going down from lo to before hi is going up from hi + 1 to before lo + 1, from the
-    other end.
+    If it is checked, there is trouble unless it is within bounds; `signed` says whether the step
+    may be negative. Going down from lo to before hi is going up from hi + 1 to before lo + 1, from
+    the other end.
     """
     lo, hi, step = ends
     known = 1 if step is None else number(step)

@@ -67,10 +67,10 @@ def instruction(
     way: int = 0,
     rounding: int | None = None,
 ) -> None:
-    """Append an instruction, and what keeps the sizes of ancillas behind it.
+    """Append an instruction, and after it the updates of ancillas' sizes.
 
-    It pushes on the strict log, pops, or leaves it alone, as `way` says (1, -1, 0).  `rounding` is
-    its position if what it loses is to be counted.  Unprintable if it is not for compiled code.
+    It pushes on the strict log, pops, or leaves it alone, according to `way` (1, -1, 0). `rounding`
+    is its position if its losses are to be counted.  Unprintable if it cannot be compiled.
     """
     if len(stmts) > 1:
         # Were the second to fail, the first would have been done already.
@@ -88,7 +88,7 @@ def instruction(
 
 
 def instruction_at(b: Builder, pc: int) -> None:
-    """Append the instruction at a position of the code, as `b.kind` has it."""
+    """Append the instruction at a position of the code, in the form for `b.kind`."""
     code = b.code
     way = code.logging(pc, b.kind.strict)
     rounding = pc if b.kind.counts and not way and code.rounds(pc) else None
@@ -96,7 +96,7 @@ def instruction_at(b: Builder, pc: int) -> None:
 
 
 def note(b: Builder, notes: Sequence[Stmt]) -> None:
-    """Append what keeps the sizes of ancillas; it never fails."""
+    """Append the updates of ancillas' sizes; they never fail."""
     for stmt in notes:
         b.trusting(partial(statement, b, stmt))
 
@@ -163,7 +163,7 @@ def _update(b: Builder, stmt: Update) -> None:
 
 
 def changed(b: Builder, op: str, t: Scalar, old: Parts, by: Parts) -> Parts:
-    """What an update makes of an old value, with what the strict log has to do with it."""
+    """The result of an update of an old value, including the use of the strict log."""
     new = b.combined(op, t, old, by)
     if b.way > 0 and not t.is_exact:
         b.keep((t, b.combined(UNDO[op], t, new, by), old))
@@ -175,14 +175,14 @@ def changed(b: Builder, op: str, t: Scalar, old: Parts, by: Parts) -> Parts:
 
 
 def ask(b: Builder, *types: Scalar) -> None:
-    """Trouble unless the strict log has what is going to be popped for numbers of some types."""
+    """Trouble unless the strict log holds the numbers of some types that are to be popped."""
     gaps = sum(t.parts for t in types)
     if b.way < 0 and gaps:
         b.ask(b.i64(gaps))
 
 
 def combined(b: Builder, op: str, t: Scalar, old: Parts, by: Parts) -> Parts:
-    """What an update makes of an old value."""
+    """The result of an update of an old value."""
     found: Parts = b.put(body_of(op, (t, t)), old, by)
     return found
 
@@ -227,7 +227,7 @@ def _assign(b: Builder, stmt: Map) -> None:
 
 
 def rounded(b: Builder, *pairs: tuple[Scalar, Parts, Parts]) -> None:
-    """Count as lost the bits of the gaps from what undoing would give to what there is."""
+    """Count as lost the bits of the gaps from the results of undoing to the old values."""
     if not b.writes:
         return
     for _, guess, meant in pairs:
@@ -360,7 +360,7 @@ class Residue:
             b.set(variable, b.i64(0))
 
     def add(self, held: Parts, expected: Parts, off: Node | None = None) -> None:
-        """Take a number in; it is judged only where it is `off`."""
+        """Add a number; it is judged only if it is `off`."""
         b = self.b
         gap, size = _gap_and_size(b, held, expected)
         if off is not None:
@@ -371,7 +371,7 @@ class Residue:
             b.set(variable, b.intrinsic("smax", b.get(variable), bits))
 
     def judge(self, accepted: Callable[[], None] = lambda: None) -> None:
-        """Trouble unless what is off is rounding, which is then `accepted`."""
+        """Trouble unless the differences are rounding, which is then `accepted`."""
         b = self.b
         tolerance = b.read_field(context.TOLERANCE, F64)
         zero = constant(0.0, F64)
@@ -412,7 +412,7 @@ def _gap_and_size(b: Builder, held: Parts, expected: Parts) -> tuple[Node, Node]
 
 
 def _extent(b: Builder, parts: Sequence[Node]) -> Node:
-    """How large a complex number is, as `rvm.numbers.rounding.extent` says."""
+    """The size of a complex number, as in `rvm.numbers.rounding.extent`."""
     re, im = (b.intrinsic("fabs", x) for x in parts)
     return b.op("fadd", re, im)
 
@@ -432,21 +432,21 @@ def lose(b: Builder, bits: Node) -> None:
 
 
 def room(b: Builder, size: Node) -> Node:
-    """Trouble unless the memory limit leaves room; the live bytes that there would then be."""
+    """Trouble unless the memory limit leaves room; return the resulting number of live bytes."""
     total = b.op("wadd", b.read_field(context.LIVE), size)
     b.trouble(b.op("gt", total, b.read_field(context.LIMIT)))
     return total
 
 
 def grow(b: Builder, total: Node) -> None:
-    """Enter new live bytes, and the peak."""
+    """Set the live bytes, and update the peak."""
     b.write_field(context.LIVE, total)
     peak = b.read_field(context.PEAK)
     b.write_field(context.PEAK, b.intrinsic("smax", peak, total))
 
 
 def shrink(b: Builder, size: Node) -> None:
-    """Take bytes from the live ones."""
+    """Subtract bytes from the live ones."""
     b.write_field(context.LIVE, b.op("wsub", b.read_field(context.LIVE), size))
 
 
@@ -488,7 +488,7 @@ def _pop(b: Builder, dst: Place, stack: Place) -> None:
 
 
 def _cleared(b: Builder, t: Scalar, x: Parts) -> None:
-    """Trouble unless a place holds zero; one with a sign will do if there is a tolerance."""
+    """Trouble unless a place holds zero, of either sign if there is a tolerance."""
     if t.is_exact:
         b.trouble(nonzero(b, t, x))
         return
@@ -505,7 +505,7 @@ def _cleared(b: Builder, t: Scalar, x: Parts) -> None:
 
 
 def apart(b: Builder, clashes: Sequence[Clash]) -> None:
-    """Trouble if places that must be apart are one, or views of one array reach as far."""
+    """Trouble if places that must not overlap do, or if views of one array overlap in range."""
     for x, y, same_ok in clashes:
         one, two = element(x), element(y)
         if one is not None and two is not None and len(one) == len(two):
@@ -516,13 +516,13 @@ def apart(b: Builder, clashes: Sequence[Clash]) -> None:
 
 
 def differing(b: Builder, one: Sequence[Expr], two: Sequence[Expr]) -> None:
-    """Trouble if some indices are the same ones."""
+    """Trouble if some indices are equal."""
     pairs = zip(one, two, strict=True)
     b.trouble(b.all([b.op("eq", whole_number(b, i), whole_number(b, j)) for i, j in pairs]))
 
 
 def disjoint(b: Builder, x: Place, y: Place, same_ok: bool) -> None:
-    """Trouble if two places reach into each other; whether they then meet is not asked here."""
+    """Trouble if the address ranges of two places overlap; common elements are not checked."""
     one, two = _reach(b, followed(b, x)), _reach(b, followed(b, y))
     test = b.op("and", b.op("ult", one.low, two.high), b.op("ult", two.low, one.high))
     if same_ok:

@@ -1,5 +1,5 @@
-"""Lanes: one program on many inputs at once, every register a vector of all lanes' values.
+"""Lanes: one program on many inputs at once, with a vector of all lanes' values per register.
 
-`rvm.engines.lanes.engine.run_block` is the door; `rvm.run.lanes` and `rvm.library.lane_map` are
-what is made of it.
+`rvm.engines.lanes.engine.run_block` is the entry point; `rvm.run.lanes` and `rvm.library.lane_map`
+are built on it.
 """

@@ -183,6 +183,6 @@ FORMS = {k: v for k, v in globals().items() if k.startswith("lane")}
 
 
 def form_of(fn: str) -> str | None:
-    """What a function of arrays is called over lanes, "" if lane by lane; None for others."""
+    """The name over lanes of a function of arrays, "" if lane by lane; None for others."""
     name = "lanes_product" if fn == "@" else f"lanes_{fn}"
     return name if name in FORMS else "" if FUNCTIONS[fn].rule in OF_ARRAYS else None

@@ -39,7 +39,7 @@ def returned(
     restored: bool,
     w: int,
 ) -> None:
-    """Failing where what was passed an expression does not come back; residues are counted."""
+    """Failing where a value passed to a call does not come back; residues are counted."""
     off = differing(held, expected, bits=ctx.tolerance == 0)
     if not np.any(off):
         return
@@ -123,7 +123,7 @@ class CallSite:
         return lines
 
     def _argument(self, printer: LanePrinter, k: int, arg: Expr) -> str:
-        """What the parameter k is given."""
+        """The argument for parameter k."""
         t = self.callee.code.function.registers[k].type
         name = printer.regs
         if isinstance(t, Stack):

@@ -27,13 +27,15 @@ from rvm.state import Frame as SingleFrame
 from rvm.state import Options, State
 
 LOOK = 256
-"""How many ticks a loop of a segment goes on before signals are looked at."""
+"""The number of ticks that a segment's loop runs between two checks for signals."""
 
 
 @dataclass(slots=True)
 class Block:
-    """What became of a block: the registers, and for each lane ticks, bits erased, the largest
-    residue, and whether it was set aside (what its registers hold is then of no account)."""
+    """The result of a block: registers, and for each lane ticks, erased bits and residue.
+
+    Registers of lanes that were set aside are meaningless.
+    """
 
     regs: list[Any]
     ticks: Any
@@ -52,7 +54,7 @@ def run_block(plan: LanePlan, regs: list[Any], width: int, options: Options) -> 
 
 
 class Run:
-    """A block under way: a stack of frames, the innermost with a group that goes on."""
+    """A block in execution: a stack of frames, the innermost with an active group."""
 
     def __init__(self, plan: LanePlan, block: Block, width: int, options: Options) -> None:
         self.block = block
@@ -84,7 +86,7 @@ class Run:
     # ------------------------------------------------------------ groups
 
     def _next(self, group: Group | None) -> Group | None:
-        """The group to go on with: the one at the least position, met by those that wait there."""
+        """The next active group: that at the least position, merged with those waiting there."""
         frame = self.frame
         if not frame.waiting:
             return group
@@ -176,7 +178,7 @@ class Run:
         drifts[group.ids] = np.maximum(drifts[group.ids], drift)
 
     def aside(self, group: Group, mask: Any) -> None:
-        """Set lanes of a group aside and go on with the others."""
+        """Set lanes of a group aside and continue with the others."""
         self.count(group)
         self.block.aside[group.ids[mask]] = True
         group.keep(~mask)
@@ -205,7 +207,7 @@ class Run:
             self.aside(group, np.ones(group.width, bool))
 
     def _part(self, group: Group, taken: Any, behind: int, other: int) -> None:
-        """Go on with those that are less far."""
+        """Continue with the lanes at the lesser position."""
         if taken.all() or not taken.any():
             group.at = behind if taken.all() else other
             return
@@ -269,7 +271,7 @@ class Run:
             self.group = None
 
     def _leave(self, group: Group, site: CallSite, inner: list[Any]) -> None:
-        """Give scalars back to the caller's places."""
+        """Return scalars to the caller's places."""
         while True:
             group.load(site.varying, site.uniform)
             try:

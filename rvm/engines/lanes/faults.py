@@ -1,4 +1,4 @@
-"""How a line of generated code says that lanes cannot go on together."""
+"""Exceptions by which generated code reports that lanes cannot continue together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rvm.engines.support import Trouble
 
 
 class Failing(Trouble):
-    """Some lanes are at fault: `lanes` is a mask of them.  Nothing has changed."""
+    """Some lanes are at fault: `lanes` is a mask of them.  No state was changed."""
 
     def __init__(self, lanes: Any) -> None:
         super().__init__()
@@ -24,4 +24,4 @@ class Varied(Trouble):
 
 
 class Ragged(Exception):
-    """Lanes hold arrays of other lengths in one register, which cannot lie side by side."""
+    """Lanes hold arrays of different lengths in one register, which cannot be stored together."""

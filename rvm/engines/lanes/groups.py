@@ -21,7 +21,7 @@ Lanes = Any
 
 
 def take(value: Any, lanes: Any) -> Any:
-    """A register's value in some lanes: copied, but for stacks."""
+    """A register's value in some lanes: a copy, except for stacks."""
     if isinstance(value, LaneStack):
         return value.part(lanes)
     return value.take(lanes, axis=-1)
@@ -31,7 +31,7 @@ class Frame:
     """The registers of a function for the lanes that entered it.
 
     `ids` are their numbers in the block.  `waiting` holds, by position, the lanes of the frame that
-    stand there and wait for others.
+    wait there for others.
     """
 
     __slots__ = ("apart", "caller", "held", "ids", "plan", "regs", "waiting")
@@ -52,16 +52,16 @@ class Frame:
         return len(self.ids)
 
     def wait(self, at: int, lanes: Lanes) -> None:
-        """Let lanes stand at a position, with those that are there."""
+        """Let lanes wait at a position, with those already there."""
         there = self.waiting.get(at)
         self.waiting[at] = lanes if there is None else np.concatenate([there, lanes])
 
 
 class Group:
-    """Lanes of a frame that go on together from the position `at`.
+    """Lanes of a frame that continue together from the position `at`.
 
     `lanes` are their numbers in the frame, None for all of them.  `ticks` were done since the
-    lanes' own counts were brought up to date.
+    lanes' own counts were last updated.
     """
 
     __slots__ = ("at", "changed", "frame", "lanes", "regs", "ticks")
@@ -153,7 +153,7 @@ class Group:
         return found if self.lanes is None else self.lanes[found]
 
     def keep(self, mask: Any) -> None:
-        """Go on with the lanes of a mask alone; the others must have been seen to."""
+        """Continue with only the lanes of a mask; the others must have been handled."""
         found = np.flatnonzero(mask)
         if self.lanes is None:
             self.lanes = found
@@ -166,7 +166,7 @@ class Group:
                 self.regs[k] = take(self.regs[k], found)
 
     def part(self, mask: Any, at: int) -> None:
-        """Let the lanes of a mask wait at a position, and go on with the others."""
+        """Let the lanes of a mask wait at a position, and continue with the others."""
         self.write_back(mask)
         self.frame.wait(at, self.numbers(mask))
         self.keep(~mask)

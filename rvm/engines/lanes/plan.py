@@ -94,7 +94,7 @@ class LanePlan:
             clashes, ticks = (), 0
 
     def _leaders(self) -> frozenset[int]:
-        """Positions that lanes can come to other than by going on from the one before."""
+        """Positions that lanes can reach other than from the previous one."""
         found = {0, len(self.ops)}
         for q, op in enumerate(self.ops):
             if op.kind == "branch":
@@ -106,7 +106,7 @@ class LanePlan:
         return frozenset(found)
 
     def behind(self, op: Op) -> int:
-        """Where a taken branch leads: after its come-from."""
+        """The target of a taken branch: the position after its come-from."""
         branch = op.stmt
         assert isinstance(branch, Branch)
         return self.start[branch.partner + 1]
@@ -120,12 +120,12 @@ class LanePlan:
         return landing.cond
 
     def expected(self, op: Op) -> Expr | None:
-        """What must hold where a branch is taken, if that does not follow from its condition."""
+        """The condition required where a branch is taken, if its own does not imply it."""
         landing = self.landing(op)
         return None if landing in (op.stmt.cond, Const(True, BOOL)) else landing  # type: ignore[union-attr]
 
     def compiled(self, key: object, make: Callable[[], Made]) -> Made:
-        """What the engine has compiled, by position and kind."""
+        """The engine's compiled code, by position and kind."""
         found = self._compiled.get(key)
         if found is None:
             found = self._compiled[key] = make()
@@ -157,7 +157,7 @@ def plan_of(code: Code, params: frozenset[int], uniformity: Uniformity) -> LaneP
 
 
 def acts_outside(code: Code) -> bool:
-    """Whether a run may print or call back: what lanes do one after the other."""
+    """Whether a run may print or call back, which lanes do one after another."""
     seen: set[Code] = set()
     todo = [code]
     while todo:

@@ -1,8 +1,8 @@
-"""What is done about an operation that lanes can't do together.
+"""The handling of operations that lanes cannot execute together.
 
-Lanes that are known to be at fault are set aside.  If it is not known which they are, the operation
-is tried on copies of parts of the lanes.  Lanes for which a value must be one and is not do the
-operation one value after the other.
+Lanes known to be at fault are set aside. If they are not known, the operation is tried on copies of
+parts of the lanes. Lanes in which a value must be uniform and is not execute the operation one
+value after another.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def _by_reference(run: Run, group: Group) -> None:
 
 
 def _apart(run: Run, group: Group, values: Any) -> None:
-    """Let the lanes with the first lane's value do the operation; the others come after.
+    """Execute the operation in the lanes with the first lane's value; the others follow later.
 
-    What is the same for all lanes may not be changed by each of these groups.
+    Values shared by all lanes may not be changed by each of these groups.
     """
     values = np.asarray(values)
     own = values == values.flat[0]
@@ -95,7 +95,7 @@ def _changed(run: Run, group: Group) -> frozenset[int]:
 
 
 def alone(run: Run, group: Group) -> None:
-    """Do one operation before meeting others behind it."""
+    """Execute one operation before merging with others after it."""
     plan, q = group.frame.plan, group.at
     if plan.ops[q].kind == "call":
         run.call(group, plan.ops[q])
@@ -128,7 +128,7 @@ def _search(run: Run, group: Group) -> None:
 
 
 def tried(run: Run, group: Group, segment: Segment, some: Any) -> None:
-    """Run a segment on copies of some lanes; raises what it raises."""
+    """Run a segment on copies of some lanes; its exceptions are passed on."""
     regs = chosen(group.regs, segment.varying, some)
     context, account = run.context, run.state.account
     kept = context.erased, account.erased_bits, context.drift, account.drift
@@ -139,7 +139,7 @@ def tried(run: Run, group: Group, segment: Segment, some: Any) -> None:
 
 
 def unexpected(run: Run, group: Group, op: Op, taken: Any) -> Any:
-    """The lanes that take a branch whose come-from does not expect them; None if none."""
+    """The lanes that take a branch against the condition of its come-from; None if none do."""
     plan, q = group.frame.plan, group.at
     if plan.expected(op) is None:
         return None

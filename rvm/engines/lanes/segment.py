@@ -16,9 +16,8 @@ from rvm.numbers.support import NAMES
 from rvm.stmt import Branch, When
 
 Runner = Callable[..., tuple[int, int, Any]]
-"""(registers, W, ticks left, context, state) to (position, ticks, what): `what` is None,
-the mask of the lanes that take the branch at the position, or the exception that was raised at it.
-"""
+"""(registers, W, ticks left, context, state) to (position, ticks, what): `what` is None, the mask
+of the lanes that take the branch at the position, or the exception that was raised there."""
 
 
 class Segment:
@@ -45,7 +44,7 @@ class Segment:
         self.run: Runner = self._compiled(printer)
 
     def _extent(self, stop: int | None) -> tuple[int, int]:
-        """The operation that ends the segment, and the position after what it covers."""
+        """The operation that ends the segment, and the position after the operations it covers."""
         ops, q = self.plan.ops, self.start
         while q < len(ops) and q != stop:
             if q > self.start and q in self.plan.leaders:

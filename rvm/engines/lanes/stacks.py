@@ -13,7 +13,7 @@ from rvm.engines.lanes.faults import Failing
 class _Store:
     """The values of all stacks of a register, shape (capacity, lanes), and their depths.
 
-    What lies at or above a lane's depth is of no account.
+    Values at or above a lane's depth are meaningless.
     """
 
     __slots__ = ("depth", "values")
@@ -24,7 +24,7 @@ class _Store:
 
 
 class _Columns:
-    """Some columns of a matrix, read and written by rows as `pick` and `put` do."""
+    """Some columns of a matrix, read and written by rows as in `pick` and `put`."""
 
     ndim = 2
 
@@ -70,7 +70,7 @@ class LaneStack:
 
     @property
     def depth(self) -> Any:
-        """How many values each lane holds."""
+        """The number of values in each lane."""
         return self.store.depth if self.lanes is None else self.store.depth[self.lanes]
 
     @property
@@ -100,7 +100,7 @@ class LaneStack:
         self.store.depth[columns] += 1
 
     def ready(self, w: int) -> None:
-        """Failing where there is nothing to take."""
+        """Failing where a stack is empty."""
         bad = self.depth == 0
         if bad.any():
             raise Failing(bad)
@@ -120,11 +120,11 @@ class LaneStack:
         return np.maximum(self.depth - 1, 0)
 
     def count(self) -> Any:
-        """How many values each lane holds, a copy."""
+        """The number of values in each lane, as a copy."""
         return np.array(self.depth)
 
     def pop(self) -> Any:
-        """Take a value from every lane's stack."""
+        """Pop a value from every lane's stack."""
         columns = self._columns()
         self.store.depth[columns] -= 1
         return self.store.values[self.store.depth[columns], columns]

@@ -1,4 +1,4 @@
-"""What generated code over lanes calls: spreading, picking, checking.
+"""Functions called by generated code over lanes: spreading, picking, checking.
 
 W is the number of lanes; a scalar that varies has the shape (W,), an array (..., W).  A function
 that finds lanes at fault raises `Failing` before it changes anything.
@@ -70,7 +70,7 @@ def turned(x: Lanes) -> Lanes:
 
 
 def shaped_lanes(x: Lanes, *dims: int) -> Lanes:
-    """The elements of one axis in rows in every lane; Trouble if there are not as many."""
+    """The elements of one axis arranged in rows in every lane; Trouble if the number differs."""
     if not has_shape(dims, len(x)):
         raise Trouble
     return x.reshape(*dims, x.shape[-1])
@@ -97,7 +97,7 @@ def one(x: Any) -> int:
 
 
 def inside(i: Any, n: int) -> Any:
-    """Indices that lie in an axis of length n; Failing where they do not."""
+    """Indices within an axis of length n; Failing where they are not."""
     if not np.ndim(i):
         if not 0 <= i < n:
             raise Trouble
@@ -215,8 +215,10 @@ def _address(x: Lanes) -> int:
 
 
 class Context:
-    """What a block's generated code writes besides registers: bits erased in each lane, and the
-    largest residue, in parts of what was allowed."""
+    """The results of a block's code besides registers.
+
+    They are the bits erased in each lane, and the largest residue, relative to the allowed one.
+    """
 
     __slots__ = ("drift", "erased", "tolerance")
 
@@ -237,9 +239,9 @@ class Context:
 def residues(
     ctx: Context, sys: NumberSystem, held: Lanes, expected: Any, w: int, *sizes: Any
 ) -> None:
-    """Failing where a freed value does not pass for what it must be; residues are counted.
+    """Failing where a freed value is not close enough to the expected one; residues are counted.
 
-    `sizes` say how large it has been, in each lane or in all; none: it need be no more than finite.
+    `sizes` are the recorded sizes, in each lane or in all; none: it only needs to be finite.
     """
     off = differing(held, expected, bits=ctx.tolerance == 0)
     if 1 not in off.tobytes():
@@ -327,12 +329,15 @@ LANE_NAMES: dict[str, object] = {
     "LaneStack": LaneStack,
     "asarray": np.asarray,
 }
-"""Names that generated code over lanes uses besides those of the number systems."""
+"""Names in generated code over lanes, besides those of the number systems."""
 _serial = count()
 
 
 def defined(kind: str, text: str, more: dict[str, object]) -> dict[str, Any]:
-    """What a text over lanes defines; `more` are names that it uses beside the common ones."""
+    """The definitions in a text over lanes;
+
+    `more` are names that it uses besides the common ones.
+    """
     names = {**NAMES, **LANE_NAMES, **more}
     execute(text, f"<rvm lanes {kind} #{next(_serial)}>", names)
     return names

@@ -32,7 +32,7 @@ def place_varies(place: Place, varying: Collection[int]) -> bool:
 
 
 def nodes_of(code: Code, stmts: Sequence[Stmt]) -> Iterator[Expr]:
-    """What statements evaluate and change, and the lengths of what they make or end."""
+    """The expressions that statements evaluate and change, and lengths of arrays made or freed."""
     for stmt in stmts:
         yield from values(stmt)
         if isinstance(stmt, (Free, Drop)):
@@ -71,7 +71,7 @@ class Uniformity:
             changed = changed or len(self._known) > size
 
     def _once(self, code: Code, varying: set[int]) -> frozenset[int]:
-        """The registers that vary, given what is known of the functions called."""
+        """The registers that vary, given the facts about called functions."""
         while True:
             before = len(varying)
             parted = parted_ranges(code, varying) if self.parting else frozenset()

@@ -1,7 +1,7 @@
-"""What compiling makes, as data that is kept in a file: machine code, and what a run of it needs.
+"""The result of compiling, as data stored in a file: machine code, and the data needed to run it.
 
-A file has a line of JSON, and after it the machine code as bytes.  Named tuples are made sooner
-than dataclasses, and this module is imported on the way to a first call.
+A file has a line of JSON, followed by the machine code as bytes. Named tuples are used since they
+are created faster than dataclasses, and this module is imported for every first call.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ STACK = -1
 
 
 class Sketch(NamedTuple):
-    """What a launch must know of a function, so that it need not have its code.
+    """The facts about a function that a launch needs, so that its code is not required.
 
     `whole` are the registers of its own statements on whole arrays; `deep` says that functions
-    which it calls have such statements too.  `recurs` says that a function comes to call itself.
+    which it calls have such statements too. `recurs` says that it is recursive.
     """
 
     types: tuple[RegisterType, ...]
@@ -31,10 +31,10 @@ class Sketch(NamedTuple):
 
 
 class Artifact(NamedTuple):
-    """Machine code: a block, or where there is none a whole object file for LLVM's linker.
+    """Machine code: a linked block, or else a whole object file for LLVM's linker.
 
-    `symbols` are the C library's functions that it calls, by our names; `codes` the functions, with
-    their directions (True: undone), that stopped frames name by number.
+    `symbols` are the C library functions that it calls, by our names; `codes` the functions, with
+    their directions (True: undone), to which stopped frames refer by number.
     """
 
     code: Block | bytes
@@ -64,7 +64,7 @@ class Artifact(NamedTuple):
 
 
 def decoded(raw: bytes) -> Artifact | None:
-    """The artifact of a file's bytes; None if they are no such thing."""
+    """The artifact in a file's bytes; None if they are not an artifact."""
     line, _, data = raw.partition(b"\n")
     try:
         head = json.loads(line)

@@ -1,7 +1,8 @@
-"""Work of LLVM's, done by a thread of its own.
+"""Running LLVM in a separate thread.
 
-There no signal handler runs, whose exceptions would strike LLVM's Python objects while they are
-taken down; and its stack has room for LLVM's recursions, whatever threads here are given.
+No signal handler runs there, so its exceptions cannot interrupt the destruction of LLVM's Python
+objects; and its stack is large enough for LLVM's recursion, whatever the size of other threads'
+stacks.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from rvm.engines.native.doors import Door
 
 T = TypeVar("T")
 STACK = 32 << 20
-"""Bytes of stack, of which what is not used takes no memory."""
+"""The size of the stack in bytes; unused pages take no memory."""
 
 _sizing = _thread.allocate_lock()
-"""Held while the size of new threads' stacks is another than the process's."""
+"""Held while the stack size for new threads differs from the process's."""
 
 
 def aside(work: Callable[[], T]) -> T:
-    """What some work gives, or raises; a signal that raises is heard when it is over."""
+    """The result or exception of some work; signals are handled when it is over."""
     door, over = Door(), _thread.allocate_lock()
     over.acquire()
     done: list[T] = []

@@ -17,12 +17,12 @@ LEVELS = ((4_000, 3), (40_000, 2))
 """Up to how many lines a module is optimised how much; longer ones least: LLVM's time grows faster
 than the text.  Loops are vectorised at levels 2 and 3, with several vectors an iteration at 3."""
 OPTIONS = ("-slp-max-reg-size=128", "-memdep-block-scan-limit=1000")
-"""Straight code is made into vectors of two numbers at most: for wider ones LLVM gathers what does
-not lie side by side, which costs more than it saves.  And it looks far back for what has been
-loaded already, since a call that was put in is a long piece of straight code."""
+"""Options of LLVM: straight-line code is vectorised with at most two elements, since wider vectors
+would be gathered from scattered values, which costs more than it saves. And loads are tracked over
+long distances, since an inlined call is a long piece of straight-line code."""
 
 MOST_TURNS = 8
-"""Up to how many calls of `TURN` are replaced by what it does, some hundred instructions."""
+"""The largest number of calls of `TURN` that are inlined, each some hundred instructions."""
 
 
 class Compiler:
@@ -49,7 +49,7 @@ class Compiler:
         self.layout = str(self.machine.target_data)
         self._jit: Any = None
         self._kept: list[Any] = []
-        """What machine code lives in that LLVM has linked."""
+        """Objects that must stay alive for machine code that LLVM has linked."""
         self.version = f"{llvm.llvm_version_info} {self.cpu} {self.features} {self.triple}"
 
     def _machine(self, level: int) -> Any:
@@ -110,9 +110,9 @@ class Compiler:
         return module
 
     def _put_in(self, module: Any, passes: Any) -> None:
-        """Put `TURN` into its callers, where equal calls of it have become one by now.
+        """Inline `TURN` into its callers, after equal calls of it have been merged.
 
-        Around a call all vector registers have to be saved.
+        Around a call all vector registers would have to be saved.
         """
         if 0 < str(module).count(f"@{TURN}(") - 1 <= MOST_TURNS:
             module.get_function(TURN).add_function_attribute("alwaysinline")
@@ -129,5 +129,5 @@ class Compiler:
 
 @cache
 def compiler() -> Compiler:
-    """The one compiler; UsageError U002 where there is none."""
+    """The only compiler; UsageError U002 if it is not available."""
     return aside(Compiler)

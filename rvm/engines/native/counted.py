@@ -39,7 +39,7 @@ Empty = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class CountingNative(Native):
-    """Machine code with counters, and counted steps for what lies between."""
+    """Machine code with counters, and counted single steps in between."""
 
     def __init__(self, counts: Counts) -> None:
         super().__init__()
@@ -53,13 +53,13 @@ class CountingNative(Native):
         self._child = Child(self._find_child)
         self._empty = Empty(self._make_room)
         self._flight: Flight | None = None
-        """The run under way."""
+        """The active run."""
         self._began = 0
         self._direction = 1
         self._open: list[int] = []
         """The times at which calls that have not returned were entered, innermost first."""
         self._failure: BaseException | None = None
-        """What was raised in the midst of a run: it is raised again when the run has landed."""
+        """An exception raised during a run, which is raised again after the run has ended."""
 
     def advance(self, state: State, ticks: int) -> int:
         """Execute and count up to `ticks` ticks; may stop some short of them, at a gate."""
@@ -159,7 +159,7 @@ class CountingNative(Native):
         return found
 
     def _read(self) -> None:
-        """Take what the run under way has put into the table and the log."""
+        """Read the entries that the active run has put into the table and the log."""
         flight, calls = self._flight, self.counts.calls
         assert flight is not None
         if self._field(flight, context.USED):
@@ -176,7 +176,7 @@ class CountingNative(Native):
 
     @at_once
     def _tell(self, watcher: Callable[..., object], *what: object) -> None:
-        """Tell a watcher of a call, unless one has failed in this run."""
+        """Report a call to a watcher, unless a report has failed in this run."""
         if self._failure is None:
             try:
                 watcher(*what)
@@ -184,7 +184,7 @@ class CountingNative(Native):
                 self._failure = error
 
     def _refresh(self, row: MemoryRow) -> None:
-        """Tell the run under way where there is room now."""
+        """Tell the active run where there is room now."""
         assert self._flight is not None
         self._flight.fields[CONTEXT.size :] = self._fields(row)
 
@@ -201,7 +201,7 @@ class CountingNative(Native):
     # ------------------------------------------------------------ called by machine code
 
     def _find_child(self, fields: int, row: int, pc: int) -> int:
-        """The address of the row of a callee; 0 if there is trouble."""
+        """The address of the row of a callee; 0 in case of trouble."""
         try:
             return self._row(self._at[row].node.child(pc)).address
         except BaseException as error:

@@ -1,6 +1,6 @@
-"""Waiting for threads, which no signal handler's exception cuts short.
+"""Waiting for threads without interruption by exceptions from signal handlers.
 
-The last step of such a wait is one call of C, in which Python runs no handler.
+The last step of such a wait is a single C call, in which Python runs no handlers.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from typing import Any, ClassVar
 from rvm.host.signals import listen
 
 LOOK = 0.05
-"""How many seconds it is waited for other threads between two looks at signals."""
+"""The number of seconds between two checks for signals while waiting for threads."""
 
 
 class Door:
-    """Through it threads go to work; closing it waits until all have come out again.
+    """A gate through which threads go to work; closing it waits until all have come out.
 
-    Python's own locks let signal handlers run while they wait, which may raise.  The last wait is
-    one call of a C function of Python's, during which none runs.
+    Python's own locks let signal handlers run while they wait, which may raise exceptions.  The
+    last wait is one call of a C function of Python's, during which no handler runs.
     """
 
     _spare: ClassVar[list[int]] = []
-    """Locks of C that are in no door.  None is ever freed: a thread may come late."""
+    """C locks that are not in use. They are never freed: a thread may arrive late."""
 
     def __init__(self) -> None:
         self.closed = False
         self._inside = 0
         self._counting = _thread.allocate_lock()
         self._empty = _thread.allocate_lock()
-        """Released by whoever is the last to come out."""
+        """Released by the last thread to come out."""
         self._empty.acquire()
         spare = Door._spare
         self._busy: int = spare.pop() if spare else _locks().allocate()
@@ -59,9 +59,9 @@ class Door:
                     self._empty.release()
 
     def close(self, steps: Iterator[None]) -> None:
-        """Take these steps and wait for the others.  Nobody is inside when this is left, however.
+        """Take these steps and wait for the others. However this ends, nobody is inside afterwards.
 
-        Whoever comes later finds it closed.
+        Threads that arrive later find it closed.
         """
         locks, busy = _locks(), self._busy
         acquire, release = locks.acquire, locks.release
@@ -96,7 +96,7 @@ class _Locks:
 
         self.allocate = function("PyThread_allocate_lock", pointer)
         self.acquire = function("PyThread_acquire_lock", ctypes.c_int, pointer, ctypes.c_int)
-        """Of a lock, and 1 for waiting as long as it takes."""
+        """A C call on a lock, with 1 to wait without limit."""
         self.release = function("PyThread_release_lock", None, pointer)
 
 

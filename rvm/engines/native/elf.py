@@ -19,7 +19,7 @@ Word = str | int
 """The address of an outside symbol by its name, or of an offset in the block."""
 
 MAGIC = b"\x7fELF\x02\x01\x01"
-"""Of 64 bits, little-endian, version 1."""
+"""The magic of ELF with 64 bits, little-endian, version 1."""
 RELOCATABLE, X86_64 = 1, 62
 HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 SECTION = struct.Struct("<IIQQQQIIQQ")
@@ -31,7 +31,7 @@ UNDEFINED = 0
 """The number of the section that outside symbols have."""
 PC32, PLT32, GOTPCREL, GOTPCRELX, REX_GOTPCRELX = 2, 4, 9, 41, 42
 STUB = b"\xff\x25"
-"""`jmp [rip + …]`, a call's way to what is further than 2 GiB away."""
+"""`jmp [rip + …]`, for calls to targets more than 2 GiB away."""
 
 
 class Block(NamedTuple):
@@ -45,7 +45,7 @@ class Block(NamedTuple):
 
 
 class Unknown(Exception):
-    """Something that is left to LLVM's linker."""
+    """A feature of ELF that is left to LLVM's linker."""
 
 
 def linked(data: bytes, entry: str) -> Block | None:
@@ -70,7 +70,7 @@ class _Linker:
         self.sections = [SECTION.unpack_from(data, table + k * size) for k in range(count)]
         self.image = bytearray()
         self.starts: dict[int, int] = {}
-        """Where sections stand in the block."""
+        """The positions of sections in the block."""
         self.words: dict[Word, int] = {}
         self.stubs: dict[Word, int] = {}
         """Words that calls go through, each with the number of its stub."""
@@ -106,7 +106,7 @@ class _Linker:
         return Block(bytes(self.image), found, table, tuple(self.words))
 
     def _place(self) -> None:
-        """Lay out the sections that a run needs, one after another."""
+        """Lay out the sections that a run needs."""
         for k, section in enumerate(self.sections):
             _, kind, flags, _, offset, size, _, _, alignment, _ = section
             if not flags & ALLOC or not size or self._text(section[0]) == ".eh_frame":
@@ -128,7 +128,7 @@ class _Linker:
         return self.data[start : self.data.index(0, start)].decode()
 
     def _symbols(self) -> tuple[list[str], list[Word]]:
-        """The symbols' names, and what each is: an offset in the block, or a name again."""
+        """The names of the symbols, and for each an offset in the block, or a name again."""
         names: list[str] = []
         found: list[Word] = []
         for section in self.sections:

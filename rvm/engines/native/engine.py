@@ -1,4 +1,4 @@
-"""The native engine: compiled code between gates, the reference engine for what is between them."""
+"""The native engine: compiled code between gates, and the reference engine in between."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rvm.ir.kind import Kind
 from rvm.state import State
 
 MANY = 1000
-"""Frames that are left in a row before another engine may do better."""
+"""The number of frames left in a row from which another engine may be better."""
 FEW = 50
 """Ticks that generated Python executes in the time that entering machine code takes."""
 
@@ -34,7 +34,7 @@ class Native:
         library()
 
     def first_chunk(self, state: State) -> int:
-        """How many ticks to begin with: fewer where one may be a loop over a large array."""
+        """The first number of ticks: fewer where a tick may be a loop over a large array."""
         return foreseen(state)
 
     def advance(self, state: State, ticks: int) -> int:

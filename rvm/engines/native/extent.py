@@ -1,4 +1,4 @@
-"""How long a tick may take: what is known of a function's statements on whole arrays."""
+"""The possible duration of a tick, from a function's statements on whole arrays."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from rvm.types import Array
 WORK = 4_000_000
 """Ticks of scalars that take some hundredths of a second."""
 DEEP = 16
-"""How many times that is asked for of recursion: to stop in its depth takes longer than that."""
+"""The factor on this number for recursion, since stopping deep inside takes longer."""
 
 
 def most_ticks(sketch: Sketch, sizes: Mapping[int, int]) -> int:
-    """How many ticks take some hundredths of a second (of recursion more), as far as is foreseen.
+    """The number of ticks that take some hundredths of a second (more for recursion), as estimated.
 
-    `sizes` are the numbers of elements of arrays among the registers.
+    `sizes` are the numbers of elements of arrays in the registers.
     """
     involved = sizes.values() if sketch.deep else (n for k, n in sizes.items() if k in sketch.whole)
     work = DEEP * WORK if sketch.recurs else WORK
@@ -30,7 +30,7 @@ def most_ticks(sketch: Sketch, sizes: Mapping[int, int]) -> int:
 
 
 def foreseen(state: State) -> int:
-    """The same for what a machine's outermost frame holds."""
+    """The same for the contents of a machine's outermost frame."""
     root = state.frames[0]
     sizes = {k: v.size for k, v in enumerate(root.regs) if isinstance(v, np.ndarray)}
     return most_ticks(sketch_of(root.code), sizes)

@@ -1,4 +1,4 @@
-"""Runs of machine code, from packed registers to what they left; launches, for short runs."""
+"""Runs of machine code, from packed registers to results; launches, for short runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SOON = 0.02
 
 
 class Flight:
-    """A run of machine code: what it was given, and what it left."""
+    """A run of machine code: its inputs and its results."""
 
     __slots__ = ("entry", "fields", "how", "layout", "root", "slots", "ticks")
 
@@ -48,7 +48,7 @@ class Flight:
     def go(
         self, live: int, options: Options, edited: bool = False, gaps: Gaps | None = None
     ) -> None:
-        """Run, with so many live bytes at the start, and a strict log if there is one."""
+        """Run, with this many live bytes at the start, and a strict log if there is one."""
         if gaps is not None:
             gaps.begin()
         limit = options.max_memory
@@ -82,7 +82,7 @@ class Flight:
 
     @property
     def done(self) -> bool:
-        """Whether the function has come to its end."""
+        """Whether the function has reached its end."""
         return self.how == context.DONE
 
     @property
@@ -99,15 +99,15 @@ class Flight:
 
     @property
     def drift(self) -> float:
-        """The largest residue, in parts of what was allowed."""
+        """The largest residue, relative to the allowed residue."""
         found: float = CONTEXT.unpack_from(self.fields)[context.DRIFT]
         return found
 
     def land(self, state: State) -> int:
-        """Put a state where the run has come to; the ticks that are left.
+        """Update a state to where the run has stopped; return the ticks left.
 
-        Frames that were entered on the way and not left again are put on the state's.  MemoryError
-        if there was no memory for them: what the state holds is then neither old nor new.
+        Frames that were entered and not left are pushed on the state's. MemoryError if there was no
+        memory for them; the state is then inconsistent.
         """
         _, pc, _, _, _, _, _, _, first, _, _ = CONTEXT.unpack_from(self.fields)
         if self.how == context.LOST:
@@ -122,7 +122,7 @@ class Flight:
         return self.settle(state)
 
     def settle(self, state: State) -> int:
-        """Enter in a state's account and time what the run has cost; the ticks that are left."""
+        """Add the costs of the run to a state's account and time; return the ticks left."""
         left, _, live, peak, erased, _, _, _, _, drift, _ = CONTEXT.unpack_from(self.fields)
         account = state.account
         account.live_bytes, account.peak_bytes = live, max(account.peak_bytes, peak)
@@ -144,9 +144,9 @@ def run(state: State, frame: Frame, kind: Kind, ticks: int) -> tuple[int, int]:
 
 
 class Launch:
-    """A code that is run from its beginning on registers without gaps, again and again.
+    """A code that is run repeatedly from its beginning on contiguous registers.
 
-    `logging` is what runs do with the strict log that they are given, see `Code.logging`.
+    `logging` is the runs' use of their strict log, see `Code.logging`.
     """
 
     def __init__(self, origin: Code | Derived, checks: bool, logging: int = 0) -> None:
@@ -156,7 +156,8 @@ class Launch:
         # Who has waited for the compiler may wait as long once more before Ctrl-C is asked for,
         # rather than for code that goes on in the middle.
         self.patience = max(1.0, self.root.compiling / SOON)
-        """How often the foreseen ticks a run is given: more after one that was short of them."""
+        """The multiple of the estimated ticks that a run is given, raised after a run that had too
+        few."""
         sketch = self.root.sketch
         self.arrays = [
             (k, slice(at + 2, at + 2 + t.rank))
@@ -165,7 +166,7 @@ class Launch:
         ]
         """The parameters whose sizes ticks depend on, and where their shapes are in slots."""
         self.ticks = self._within({})
-        """How many ticks a run is given where they depend on none."""
+        """The number of ticks that a run is given if it depends on no sizes."""
         self.parameters = range(layout.n_args)
         types = layout.types[: layout.n_args]
         self.scalars = [
@@ -182,7 +183,7 @@ class Launch:
     def run(
         self, values: list[Any], live: int, options: Options, gaps: Gaps | None = None
     ) -> Flight:
-        """A run, on what the slots are packed from."""
+        """A run on the values to be packed into slots."""
         flight = Flight(
             self.root,
             self.layout,
@@ -203,7 +204,7 @@ class Launch:
         return self.run(self.layout.flat(regs), live, options, gaps)
 
     def results(self, flight: Flight, regs: list[Any]) -> None:
-        """Take the parameters of a run that is done into `regs`, which keep the objects they hold.
+        """Store the parameters of a finished run in `regs`, which keep the objects they hold.
 
         There is room in `regs` for parameters only.
         """
@@ -215,7 +216,7 @@ class Launch:
             regs[k] = complex(values[at], values[at + 1]) if pair else values[at]
 
     def _foreseen(self, values: Sequence[Any]) -> int:
-        """How many ticks a run is given, by the sizes of its arrays."""
+        """The number of ticks for a run, by the sizes of its arrays."""
         return self._within({k: math.prod(values[shape]) for k, shape in self.arrays})
 
     def _within(self, sizes: Mapping[int, int]) -> int:
@@ -223,12 +224,12 @@ class Launch:
 
 
 def _address(data: bytearray) -> int:
-    """Where the data are; a function without registers has none."""
+    """The address of the data; a function without registers has none."""
     return ctypes.addressof(ctypes.c_char.from_buffer(data)) if data else 0
 
 
 def _forget(address: int) -> None:
-    """Give back frames that generated code left, from the first on."""
+    """Free frames that generated code left, from the first on."""
     while address:
         following, _, _ = HEADER.unpack(ctypes.string_at(address, HEADER.size))
         free(address)

@@ -1,6 +1,6 @@
-"""A frame's registers as generated code has them: a row of slots, and back.
+"""Conversion of a frame's registers to the slots of generated code, and back.
 
-See `rvm.ir.context` for what the slots hold.
+See `rvm.ir.context` for the contents of slots.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _libc() -> Any:
 
 
 def slots_of(t: Scalar) -> str:
-    """How `struct` writes a scalar's slots, of eight bytes each."""
+    """The `struct` format of a scalar's slots, of eight bytes each."""
     gap = 8 - t.row.bytes // t.row.parts
     return (t.row.letter + (f"{gap}x" if gap else "")) * t.row.parts
 
@@ -55,7 +55,7 @@ class Layout:
         self.struct = struct.Struct("<" + "".join(text))
         self.dtypes = tuple(system(elem_of(t)).dtype for t in self.types)
         self.places, self.count = slots(self.types)
-        """Where each register begins among what the slots unpack to, and how many there are."""
+        """The index of each register among the unpacked values, and the number of these."""
 
     # ------------------------------------------------------------ in
 
@@ -64,7 +64,7 @@ class Layout:
         return bytearray(self.struct.pack(*self.flat(regs)))
 
     def flat(self, regs: Sequence[Any]) -> list[Any]:
-        """What the slots are packed from; registers that are not given hold nothing."""
+        """The values to pack into slots; registers that are not given are empty."""
         values: list[Any] = []
         for t, v in zip(self.types, regs, strict=False):
             if isinstance(t, Scalar):
@@ -96,10 +96,10 @@ class Layout:
     def unpack(
         self, data: Any, live: Container[int], regs: list[Any], stacks: dict[int, list[Any]]
     ) -> None:
-        """Take registers out of slots into `regs`, which keep the objects that they hold.
+        """Unpack registers from slots into `regs`, which keep the objects that they hold.
 
-        Those not among `live` hold nothing, and those that `regs` has no room for are left out.
-        `stacks` are the lists that stacks in memory stand for, by address.
+        Those not in `live` are empty, and those for which `regs` has no room are left out. `stacks`
+        are the lists of stacks in memory, by address.
         """
         values = iter(self.struct.unpack_from(data))
         for k, t in enumerate(self.types[: len(regs)]):
@@ -146,7 +146,7 @@ def array_at(
 
 
 def moved_in(values: list[Any], t: Scalar) -> int:
-    """A stack's values in memory as generated code has it; the stack's address."""
+    """Copy a stack's values into memory for generated code; return the stack's address."""
     data = np.array(values, system(t).dtype)
     room = max(len(values), 16)
     place = _libc().malloc(room * data.itemsize)
@@ -163,7 +163,7 @@ def moved_in(values: list[Any], t: Scalar) -> int:
 def moved_out(
     address: int, dtype: np.dtype[Any], held: list[Any] | None, stacks: dict[int, list[Any]]
 ) -> list[Any]:
-    """The list of a stack in memory, which is given up; the list it had before, filled anew."""
+    """The list of a stack in memory, which is freed; the previous list is filled again."""
     known = stacks.get(address)
     if known is not None:
         return known
@@ -182,7 +182,7 @@ def moved_out(
 
 
 def free(address: int) -> None:
-    """Give back memory that generated code took."""
+    """Free memory that generated code allocated."""
     _libc().free(address)
 
 

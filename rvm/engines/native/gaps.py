@@ -1,4 +1,4 @@
-"""The strict log as machine code has it: the row of fields that `rvm.ir.context` describes."""
+"""The strict log in the format of machine code: the fields described in `rvm.ir.context`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from rvm.ir.context import LOG_FIELDS
 from rvm.numbers.residue import Residue, Snapshot
 
 LEAST = 1 << 20
-"""How many gaps there is room for when a run begins: what a run of some hundredths of a second
-leaves.  Memory that is not used is not taken from the host."""
+"""The initial capacity in gaps: enough for a run of some hundredths of a second. Unused memory is
+not taken from the host."""
 ROW = struct.Struct(f"<{LOG_FIELDS}q")
 SPARE, MOST = 4, 2 * LEAST
-"""How many logs that are done with wait for the next call, and the most words that one may have."""
+"""The number of finished logs kept for later calls, and the largest number of words in each."""
 
 
 class Gaps:
-    """A log for runs of machine code, which leave where there is no more room in it."""
+    """A log for runs of machine code, which stop when it is full."""
 
     __slots__ = ("_blocks", "_places", "address", "log", "row")
 
@@ -33,7 +33,7 @@ class Gaps:
         self._places = [0, 0, 0]
 
     def begin(self) -> None:
-        """Make room, and tell machine code of it."""
+        """Allocate memory, and pass it to machine code."""
         fields: list[int] = []
         for k, stack in enumerate(self.log.stacks):
             count, room = stack.count, stack.room
@@ -48,14 +48,14 @@ class Gaps:
         ROW.pack_into(self.row, 0, *fields, 0)
 
     def land(self) -> None:
-        """Enter in the log how much of it the run has left; make room for what it has asked for."""
+        """Update the log's size after a run; allocate the room that it has requested."""
         _, codes, _, _, nibbles, _, _, wholes, _, wanted = ROW.unpack_from(self.row)
         self.log.fall((codes, nibbles, wholes))
         if wanted:
             self.log.reserve(max(wanted, len(self.log)))
 
     def released(self) -> Snapshot:
-        """What the log holds, which is nobody's any more."""
+        """The contents of the log, whose ownership is given up."""
         found = self.log.snapshot()
         codes, nibbles, wholes = self.log.stacks
         words = len(codes.block) + len(nibbles.block) + len(wholes.block)

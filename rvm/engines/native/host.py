@@ -1,4 +1,4 @@
-"""What machine code needs of the system beneath: llvmlite, and the C library of this process."""
+"""The system requirements of machine code: llvmlite, and the process's C library."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def library() -> Any:
 
 @cache
 def why_not() -> UsageError | None:
-    """What keeps the engine `native` from running here; None if nothing does."""
+    """The error that prevents the engine `native` from running here; None if there is none."""
     if find_spec("llvmlite") is None:
         return UsageError(
             "U002",

@@ -34,11 +34,11 @@ MOST_BYTES = 256 << 20
 LARGEST = 64 << 20
 """Bytes of a file; a larger one was not written here."""
 UNFINISHED = "new-"
-"""What the names of files begin with that are being written."""
+"""The prefix of the names of unfinished files."""
 ABANDONED = 600.0
-"""Seconds after which such a file is that of a process which was killed."""
+"""The age in seconds from which such a file belongs to a process that was killed."""
 OPEN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK if hasattr(os, "O_NOFOLLOW") else 0
-"""How files are opened: no links are followed, and no FIFO is waited for."""
+"""The flags for opening files: no links are followed, and no FIFO is waited for."""
 
 
 def digest(*parts: bytes) -> bytes:
@@ -51,9 +51,9 @@ def digest(*parts: bytes) -> bytes:
 
 
 def folder() -> Path | None:
-    """Where machine code is kept; None if nowhere.
+    """The folder for cached machine code; None if there is none.
 
-    It is `RVM_CACHE_DIR`, by default `rvm` in the user's cache folder; nowhere if that is
+    It is `RVM_CACHE_DIR`, by default `rvm` in the user's cache folder; none if the variable is
     empty, or the user has no home folder.
     """
     if not OPEN:
@@ -73,7 +73,7 @@ def folder() -> Path | None:
 
 
 def found(key: str) -> bytes | None:
-    """What is kept under a key; None if nothing is, or it has been damaged or is not ours."""
+    """The contents cached under a key; None if there are none, or they are damaged or not ours."""
     home = folder()
     if home is None:
         return None
@@ -174,13 +174,13 @@ def _refused(path: Path, why: str) -> OSError:
 
 
 class _Room:
-    """How much may be written before the folder is looked through again."""
+    """The amount that may be written before the folder is examined again."""
 
     def __init__(self) -> None:
         self._left: dict[Path, int] = {}
 
     def take(self, home: Path, size: int) -> None:
-        """Something of a size has been written."""
+        """Record that a file of this size has been written."""
         left = self._left.get(home, 0) - size
         if left < 0:
             # Other processes write too, so that what is free now is not all for this one.
@@ -192,7 +192,7 @@ _room = _Room()
 
 
 def _trimmed(home: Path) -> int:
-    """Remove what processes left unfinished, and what was not used for longest; what is left."""
+    """Remove unfinished files and the least recently used ones; return the remaining size."""
     held = []
     total = 0
     now = time.time()
@@ -219,7 +219,7 @@ def _trimmed(home: Path) -> int:
 
 
 def _is_ours(name: str) -> bool:
-    """Whether a file was made here: the folder may have been given, and hold others."""
+    """Whether a file was made by rvm: the user's folder may hold others."""
     return name.startswith(UNFINISHED) or (
         len(name) == 2 * DIGEST and set(name) <= set("0123456789abcdef")
     )

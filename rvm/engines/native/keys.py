@@ -24,13 +24,13 @@ from rvm.program import Program
 from rvm.types import SCALARS, elem_of
 
 TRAITS = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU ", "Features", "isa")
-"""What lines about a processor begin with that say what it can."""
+"""The prefixes of lines that describe a processor's features."""
 APART = ("__pycache__", "codes", "interop", "pebble")
-"""Folders of rvm that have no part in what code is made of a program."""
+"""Folders of rvm that do not affect the code made from a program."""
 
 
 def key_of(code: Code, kind: Kind, *more: str) -> str | None:
-    """The key of what is made of a plain code; None if it must be found by its text."""
+    """The key of compiled plain code; None if it must be looked up by its LLVM text."""
     if type(code) is not Code:
         return None
     return key(code.image.program, *_described(code.name, code.undo, kind), *more)
@@ -42,9 +42,9 @@ def _described(name: str, undo: bool, kind: Kind) -> tuple[str, ...]:
 
 
 def key(program: Program, *what: str) -> str | None:
-    """The key of something made of a program, as `what` says; None if there is none.
+    """The key of code derived from a program, as described by `what`; None if there is none.
 
-    Programs with opcodes or functions of a user's own have none, since nothing tells whether those
+    Programs with user-defined opcodes or functions have none, since nothing shows whether those
     have changed.
     """
     about = fingerprint(program)
@@ -55,7 +55,7 @@ def key(program: Program, *what: str) -> str | None:
 
 
 def fingerprint(program: Program) -> str:
-    """A text that is the same for equal programs only; "" if there is none."""
+    """A text that is equal for equal programs only; "" if there is none."""
     found = program.cache.get(fingerprint)
     if not isinstance(found, str):
         # Where in a text an instruction stands is nothing to its code.
@@ -94,7 +94,7 @@ def _is_users(value: Expr) -> bool:
 
 @cache
 def environment() -> str:
-    """What compiling depends on besides the program; "" if that is not known."""
+    """The environment on which compiling depends, besides the program; "" if it is not known."""
     parts = (_sources(), _library(), _processor())
     return "\n".join((*parts, platform.machine())) if all(parts) else ""
 
@@ -143,7 +143,7 @@ def _state(entry: os.DirEntry[str]) -> str:
 
 
 def _processor() -> str:
-    """The processor and what it can, as LLVM would find it; "" where that takes LLVM to know."""
+    """The processor and its features, as LLVM detects them; "" if only LLVM can tell."""
     if sys.platform != "linux":
         from rvm.engines.native.compiler import compiler
 

@@ -84,8 +84,8 @@ class Batch:
     """Runs to be made: `given` by lane and `shared` raw values of parameters, by register.
 
     `varying` are those of `given` whose values are not all the same.  `out` has room for the
-    results of the registers in `fresh`, lanes in front; `ticks`, `erased` (bits) and `drifts`
-    of each lane are filled in too.
+    results of the registers in `fresh`, with the lane axis first; `ticks`, `erased` (bits) and
+    `drifts` of each lane are filled in too.
     """
 
     code: Code
@@ -103,7 +103,7 @@ class Batch:
         return len(self.ticks)
 
     def part(self, lanes: NDArray[np.intp]) -> Batch:
-        """Some of the lanes, with room of their own for results."""
+        """Some of the lanes, with separate room for results."""
         given = {k: _taken(v, lanes) for k, v in self.given.items()}
         out = [_taken(v, lanes) if k in self.fresh else v for k, v in enumerate(self.out)]
         return replace(
@@ -153,12 +153,12 @@ class Block:
         self.layout: Layout = layout_of(self.code)
         self.rows = np.zeros((hi - lo, self.layout.count), np.int64)
         self.live = np.zeros(hi - lo, np.int64)
-        """The bytes that a lane's parameters stand for."""
+        """The number of bytes counted for a lane's parameters."""
         self.kept: list[Any] = []
         """Shared arrays that pointers lead to."""
 
     def run(self, options: Options, aside: NDArray[np.bool_]) -> None:
-        """Run the lanes and take their results; `aside` is set where there are none."""
+        """Run the lanes and store their results; `aside` is set for lanes without results."""
         root = lane_root(self.code, options.checks)
         chunk = chunk_of(self.batch)
         fields = contexts(len(self.rows), context.FIELDS, chunk, options)
@@ -226,7 +226,7 @@ class Block:
             self.live[lane] += byte_size(values)
 
     def _leave(self, k: int, ended: NDArray[np.bool_]) -> None:
-        """Take a parameter's results."""
+        """Store a parameter's results."""
         t = self.layout.types[k]
         start, out = self.layout.places[k], self.batch.out[k]
         if isinstance(t, Stack):
@@ -245,7 +245,7 @@ class Block:
     def _discard(
         self, root: LaneRoot, lane: int, how: int, fields: NDArray[np.int64], o: Options
     ) -> None:
-        """Give back the memory of a lane that has stopped on its way."""
+        """Free the memory of a lane that has stopped early."""
         row = bytearray(self.rows[lane].tobytes())
         flight = Flight(root, self.layout, row, 0)
         flight.how = how
@@ -273,7 +273,7 @@ def contexts(n: int, fields: int, chunk: int, options: Options) -> NDArray[np.in
 
 
 def chunk_of(batch: Batch) -> int:
-    """How many ticks of a lane take some hundredths of a second."""
+    """The number of ticks of a lane that take some hundredths of a second."""
     held = ((k, batch.columns(k, 0, 1)) for k in range(batch.code.function.n_args))
     sizes = {k: v.size for k, v in held if isinstance(v, np.ndarray)}
     return most_ticks(sketch_of(batch.code), sizes)

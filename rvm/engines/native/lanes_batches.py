@@ -1,4 +1,4 @@
-"""Batches of lanes in machine code: first in groups by vectors, then what is left one by one."""
+"""Batches of lanes in machine code: first in groups as vectors, then the rest one by one."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rvm.ir.context import WIDTH
 from rvm.state import Options
 
 BLOCK = 16_384
-"""Lanes for which there are slots at a time."""
+"""The number of lanes for which there are slots at a time."""
 
 
 def run_batch(batch: Batch, options: Options, block: int | None) -> NDArray[np.bool_]:
-    """Make the runs of a batch; a mask of the lanes that have not come to their end."""
+    """Run a batch; return a mask of the lanes that have not finished."""
     aside = np.ones(batch.size, bool)
     width = block or BLOCK
     wide = None

@@ -1,4 +1,4 @@
-"""Rows of lanes worked off by compiled code, on as many threads as there are processors.
+"""Rows of lanes processed by compiled code, on as many threads as there are processors.
 
 No call is left while a thread is in machine code, whatever signal handlers raise, and however
 often.
@@ -22,14 +22,14 @@ from rvm.ir import context
 FIRST = 8
 """The part of a chunk that is done before threads are started: some milliseconds."""
 PARTS = 8
-"""Into how many pieces a thread's share is cut, since some take longer than others."""
+"""The number of pieces into which a thread's share is divided, since some take longer."""
 
 
 class Piece:
-    """Rows of slots and contexts, and room for how each ended: (rows, …), C order.
+    """Rows of slots and contexts, with room for their outcomes: (rows, …), C order.
 
-    After `chunk` ticks the driver comes back, so that Ctrl-C is heard.  `held` is what the rows'
-    pointers lead to: whoever works on a piece keeps all its memory.
+    After `chunk` ticks the driver returns, so that Ctrl-C is noticed. `held` are the owners of the
+    rows' memory, kept alive while a thread works on the piece.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Piece:
         self.held = held
 
     def fields(self, first: int, end: int, part: int) -> NDArray[np.int64]:
-        """What the driver is given, for the rows from `first` to `end` and a part of a chunk."""
+        """The driver's arguments for the rows from `first` to `end` and a part of a chunk."""
         return np.array(
             [
                 self.rows.ctypes.data,
@@ -62,7 +62,7 @@ class Piece:
 
 
 class Crew:
-    """Threads that work off pieces; when one is stopped or fails the others stop too."""
+    """Threads that process pieces; when one is stopped or fails, the others stop too."""
 
     def __init__(self, run: Run, piece: Piece, deep: bool) -> None:
         self.run = run
@@ -90,7 +90,7 @@ class Crew:
         return int(fields[5])
 
     def pieces(self, parts: Iterator[tuple[int, int]]) -> Iterator[None]:
-        """Take pieces as long as there are any, one in a step."""
+        """Take pieces as long as there are any, one per step."""
         for first, end in parts:
             if self.door.closed or self.errors:
                 return
@@ -98,7 +98,7 @@ class Crew:
             yield
 
     def help(self, parts: Iterator[tuple[int, int]]) -> None:
-        """What another thread does."""
+        """The work of an additional thread."""
         if not self.door.enter():
             return
         try:
@@ -144,7 +144,7 @@ def _start(crew: Crew, parts: Iterator[tuple[int, int]]) -> None:
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """The number of processors that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:

@@ -40,9 +40,9 @@ GROUPS_ENOUGH = 4
 
 
 class Together(Uniformity):
-    """Which registers differ by lane in functions whose lanes go together as far as they can.
+    """The registers that differ by lane in functions whose lanes stay together as long as possible.
 
-    Lanes that have parted may bring different values of parameters back, and change any array.
+    Lanes that have diverged may return different values of parameters, and change any array.
     """
 
     parting = False
@@ -82,7 +82,7 @@ def _changed(code: Code) -> frozenset[int]:
 class WideRoot:
     """The machine code of a code for groups of lanes whose registers `varying` differ.
 
-    `parts` says that so far most of what was done in groups had to be done by single lanes.
+    `parts` says that single lanes have done most of the work so far.
     """
 
     def __init__(
@@ -100,10 +100,10 @@ class WideRoot:
         self.varying = varying
         self.groups = 0
         self.left = 0
-        """How many groups were run, and how many of those were left."""
+        """The number of groups run, and of those abandoned."""
         self.ticks = 0
         self.alone = 0
-        """How many ticks lanes have taken, and how many of these by themselves."""
+        """The number of ticks taken by lanes, and of these by lanes alone."""
 
     @property
     def tried(self) -> bool:
@@ -175,7 +175,7 @@ class WideBlock:
         self.order = np.minimum(np.arange(self.groups * WIDTH), hi - lo - 1)
         self.rows = np.zeros((self.groups, self.layout.count, WIDTH), np.int64)
         self.live = 0
-        """The bytes that a lane's parameters stand for."""
+        """The number of bytes counted for a lane's parameters."""
         self.arrays: dict[int, NDArray[Any]] = {}
 
     def run(self, options: Options, aside: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -261,7 +261,7 @@ class WideBlock:
             self.rows[:, start + 2 + axis, 0] = n
 
     def _leave(self, k: int) -> None:
-        """Take a parameter's results, those of groups that were left among them."""
+        """Store a parameter's results, including those of abandoned groups."""
         t, varies = self.layout.types[k], k in self.root.varying
         out, size = self.batch.out[k], self.hi - self.lo
         part = out[self.lo : self.hi]
@@ -283,5 +283,5 @@ class WideBlock:
 
 
 def _by_lane(fields: NDArray[np.int64], first: int) -> NDArray[np.int64]:
-    """What contexts have for each lane, from a field on: (groups, WIDTH)."""
+    """The fields of contexts for each lane, from a field on: (groups, WIDTH)."""
     return np.ascontiguousarray(fields[:, first : first + WIDTH])

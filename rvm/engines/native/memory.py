@@ -1,4 +1,4 @@
-"""Blocks of machine code in memory, and the addresses of what they call."""
+"""Blocks of machine code in memory, and the addresses of the functions that they call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
 
 def loaded(block: Block, memory: Mapping[str, int]) -> Run | None:
-    """A block as a function, which keeps the memory; None where it cannot be loaded.
+    """A block as a function, which keeps the memory alive; None where it cannot be loaded.
 
     `memory` are addresses of the program's own symbols; others are functions of the C library.
     """
@@ -41,7 +41,7 @@ def loaded(block: Block, memory: Mapping[str, int]) -> Run | None:
 
 
 def protect(start: int, size: int, how: int) -> int:
-    """Say what may be done with some memory; not 0 if that cannot be."""
+    """Set the access rights of some memory; nonzero if this fails."""
     failed: int = _mprotect()(start, size, how)
     return failed
 

@@ -1,4 +1,4 @@
-"""Roots: machine code that Python enters, from what is kept or newly compiled."""
+"""Roots: machine code that Python enters, from the cache or newly compiled."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from rvm.state import Frame, Options
 from rvm.types import Scalar
 
 PAYS = 5.0
-"""How many times the time of compiling code has to run before it is compiled for another gate."""
+"""The multiple of the compile time that code must run before it is compiled for another gate."""
 
 
 class Cell:
-    """The memory in which compiled code finds what a guard compares with."""
+    """The memory in which compiled code finds the value with which a guard compares."""
 
     def __init__(self, guard: Changed) -> None:
         self.guard = guard
@@ -40,7 +40,7 @@ class Cell:
         self.struct = struct.Struct("<q" + slots_of(t))
 
     def fill(self) -> None:
-        """Put the value there; the flag in front is set where there is none."""
+        """Store the value; the flag before it is set if there is none."""
         value = self.guard.cell[0]
         parts = (value.real, value.imag) if isinstance(value, complex) else (value,)
         if value is None:
@@ -50,9 +50,9 @@ class Cell:
 
 
 class Derived(NamedTuple):
-    """A code that a transformation of a program makes, if machine code for it is not kept.
+    """Code made by a transformation of a program, unless its machine code is cached.
 
-    `what` says which transformation, so that equal texts mean equal codes.
+    `what` identifies the transformation, so that equal texts mean equal codes.
     """
 
     program: Program
@@ -61,7 +61,7 @@ class Derived(NamedTuple):
 
 
 class Printed(NamedTuple):
-    """A module's text, what it calls, and the codes that its frames name by number."""
+    """A module's text, its external calls, and the codes to which its frames refer by number."""
 
     text: str
     symbols: tuple[str, ...]
@@ -74,14 +74,14 @@ class Root:
     symbol = ROOT
     """The function that Python enters."""
     driver = ""
-    """What of the module's text does not come from the code."""
+    """The part of the module's text that does not come from the code."""
 
     def __init__(self, origin: Code | Derived, kind: Kind) -> None:
         self._origin = origin
         self._kind = kind
         self._codes: tuple[Code, ...] = ()
         self.busy = 0.0
-        """Seconds of runs, for code that others may replace."""
+        """The run time in seconds of code that may be replaced."""
         self.cells: list[Cell] = []
         self._memory: dict[str, int] = {}
         if isinstance(origin, Derived):
@@ -138,10 +138,10 @@ def machine_code(
     sketch: Callable[[], Sketch],
     memory: Mapping[str, int],
 ) -> tuple[Run, Artifact]:
-    """A module's function `entry`: what is kept under a key, else what LLVM makes of its text.
+    """A module's function `entry`: from the cache under a key, or else compiled from its text.
 
-    Without a key it is kept by its text and its registers' types.  `memory` are addresses of
-    the module's own globals.
+    Without a key it is cached by its text and its registers' types. `memory` are addresses of the
+    module's own globals.
     """
     with Listening():
         return _machine_code(name, entry, printed, sketch, memory)
@@ -155,9 +155,9 @@ def _machine_code(
     sketch: Callable[[], Sketch],
     memory: Mapping[str, int],
 ) -> tuple[Run, Artifact]:
-    """`machine_code`, with signals heard between the parts of it only.
+    """`machine_code`, with signals handled only between its parts.
 
-    What LLVM's Python objects do when they go is not interrupted, and says nothing.
+    The destruction of LLVM's Python objects is not interrupted.
     """
     found = None if name is None else _kept(name, entry, memory)
     if found is not None:
@@ -203,10 +203,10 @@ def _running(artifact: Artifact, entry: str, memory: Mapping[str, int]) -> Run |
 def kind_for(
     frame: Frame, options: Options, way: int, *, counts: bool = False, watched: bool = False
 ) -> Kind:
-    """What to run from where a frame stands.
+    """The kind of code to run from a frame's position.
 
-    In the middle of a function that is the code for all gates, until it has run for so long that
-    compiling for this one pays.  `way` is what the run does with the strict log.
+    In the middle of a function this is the code for all gates, until it has run long enough for
+    compiling this gate alone to pay. `way` is the run's use of the strict log.
     """
     code = frame.code
     scattered = layout_of(code).scattered(frame.regs)

@@ -1,4 +1,4 @@
-"""What counting machine code writes to: rows of counters, a table of sizes, a log of calls."""
+"""The output of counting machine code: rows of counters, a table of sizes, a log of calls."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from rvm.engines.native.host import library
 from rvm.engines.native.memory import Run, loaded, protect
 
 RESERVE = 64 << 10
-"""Bytes below the floor: for what generated code calls, and for handlers of signals."""
+"""Bytes reserved below the floor for functions called by generated code, and signal handlers."""
 RESERVE_NOT = 0x4000 if sys.platform == "linux" else 0x40
 """The flag of `mmap` for memory that need not be there yet, which Python does not name yet."""
 KEPT = 16 << 20
@@ -23,9 +23,10 @@ KEPT = 16 << 20
 TIDY = 16 << 20
 """Bytes of the account of memory that a recursion has to take before its stack is given back."""
 MOST = 64 << 20
-"""Of a larger stack no more than this is used: a limit says nothing of what is there."""
+"""The largest usable size of a larger stack: the limit does not show how much exists."""
 SIZES = (1 << 31, 1 << 29, 1 << 27)
-"""Bytes of a large stack, the first that there is room for.  What is not used takes no memory."""
+"""Possible sizes in bytes of a large stack; the first one available is used. Unused pages take no
+memory."""
 GUARD = 1 << 16
 """Bytes at its lower end that nothing can be written to."""
 SWITCH = bytes.fromhex("55 4889e5 4889cc ffd2 4889ec 5d c3")
@@ -35,7 +36,7 @@ mov rsp, rbp; pop rbp; ret`, by the System V ABI, in which `rbp` is the caller's
 
 
 class Large:
-    """A stack of a thread's own, beside the one that the system gave it."""
+    """A separate stack of a thread, besides the one given by the system."""
 
     def __init__(self, size: int) -> None:
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", RESERVE_NOT)
@@ -53,13 +54,13 @@ class Large:
         return how
 
     def tidy(self, used: int = TIDY) -> None:
-        """Give memory back to the system, after frames that counted for a number of bytes."""
+        """Return memory to the system, after frames counted for this many bytes."""
         if used >= TIDY:
             self._memory.madvise(mmap.MADV_DONTNEED, GUARD, len(self._memory) - GUARD - KEPT)
 
 
 class _Stacks(threading.local):
-    """What is known of each thread's stacks: the floor of its own, 0 if it was not asked for."""
+    """The known facts about each thread's stacks: the floor of its own, 0 if not yet requested."""
 
     floor = 0
     large: Large | None = None
@@ -70,9 +71,9 @@ _stacks = _Stacks()
 
 
 def large_stack() -> Large | None:
-    """This thread's large stack, made at first use; None where there is none.
+    """This thread's large stack, made at first use; None if there is none.
 
-    Nothing that runs on it may call Python, which looks at where its thread's own stack ends.
+    Code running on it may not call Python, which checks the bounds of its thread's own stack.
     """
     if not _stacks.asked:
         _stacks.asked = True
@@ -103,7 +104,7 @@ def _switch() -> Any:
 def stack_floor() -> int:
     """The lowest address that frames of generated code may have in this thread.
 
-    OSError where the system does not tell the thread's bounds.
+    OSError if the system does not provide the thread's bounds.
     """
     found = _stacks.floor
     if not found:
@@ -128,7 +129,7 @@ def bounds() -> tuple[int, int]:
 
 
 def _by_attributes(process: Any, me: ctypes.c_void_p) -> tuple[int, int]:
-    """As glibc and musl tell it."""
+    """The bounds as given by glibc and musl."""
     # An attribute object has 56 bytes with glibc on x86-64; there is no constant for it here.
     attributes = (ctypes.c_uint64 * 64)()
     start, size, guard = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t()

@@ -36,9 +36,9 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Access:
-    """An element of an array; `part` is "re" or "im" where only that of it is meant.
+    """An element of an array; `part` is "re" or "im" if only that part is meant.
 
-    `label` is what the assembly language writes.
+    `label` is its notation in the assembly language.
     """
 
     place: Place
@@ -63,7 +63,7 @@ class Access:
 
 
 def access(place: Place, counted: Counted) -> Access:
-    """How a loop reaches an element; Declined for views of views and for whole arrays."""
+    """The way a loop uses an element; Declined for views of views and for whole arrays."""
     path = list(place.path)
     part = ""
     if path and isinstance(path[-1], Part):
@@ -94,9 +94,9 @@ def _axis(index: Expr, counted: Counted) -> Axis:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """When two accesses reach one element: never, or the second `delay` iterations later.
+    """When two accesses use one element: never, or the second `delay` iterations later.
 
-    Where the text does not tell, `delay` is None, and the run must find them apart.
+    If the text does not show it, `delay` is None, and the run must find them disjoint.
     """
 
     never: bool = False

@@ -1,6 +1,6 @@
-"""What a loop's body is made of: values and checks, each in an arm.
+"""The contents of a loop's body: values and checks, each in an arm.
 
-Each register is made once.  `uses` are the expressions that something is computed from.
+Each register is assigned once. `uses` are the expressions from which something is computed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from rvm.ir.flow import Edge
 
 @dataclass(slots=True, eq=False)
 class Arm:
-    """What some lanes do: those of the arm around it in which a condition is `want`, or all.
+    """The code of some lanes: those of the enclosing arm in which a condition is `want`, or all.
 
-    `ticks` are those that an iteration spends in it, inner arms aside; `passed` the edges that it
+    `ticks` are those that an iteration spends in it, without inner arms; `passed` the edges that it
     passes, and how often: -1 if outer arms have counted one.
     """
 
@@ -40,13 +40,13 @@ class Arm:
 
     @property
     def conditions(self) -> list[Expr]:
-        """What decides which lanes it has."""
+        """The conditions that select its lanes."""
         return [node for arm in self.outer for node in arm.uses]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Let:
-    """A register's value; `op` and `by` if that comes of an update of a slot."""
+    """A register's value; `op` and `by` if it results from an update of a slot."""
 
     arm: Arm
     reg: int
@@ -62,7 +62,7 @@ class Let:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Merge:
-    """A register that holds `old`, but in the lanes of some arms what registers of theirs do."""
+    """A register with the value `old`, except in the lanes of some arms, which have their own."""
 
     arm: Arm
     reg: int

@@ -1,4 +1,4 @@
-"""The vector engine that counts: pieces of loops count their iterations, and what each arm did."""
+"""The counting vector engine: pieces of loops count their iterations, and those of each arm."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ class CountingVector(CountingPython):
     source_type = CountedVectorSource
 
     def first_chunk(self, state: State) -> int:
-        """As an ordinary run."""
+        """As in an ordinary run."""
         return FIRST_TICKS

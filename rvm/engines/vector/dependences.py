@@ -1,7 +1,7 @@
-"""Which iterations depend on which: the elements that a loop's body reaches, compared beforehand.
+"""Dependences between iterations, found in advance from the elements that a loop's body uses.
 
-An element that an iteration changes may be reached by another only if that one comes before it (it
-then reads what memory held), or so much later that a piece of the loop ends in between.
+An element that an iteration changes may be used by another only if that one comes before it (it
+then reads the old memory), or so much later that a piece of the loop ends in between.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LEAST_DELAY = 64
 
 
 class Dependences:
-    """What a body's elements are to each other.  Declined where iterations must wait for others."""
+    """The dependences between a body's elements. Declined where iterations must wait for others."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -44,7 +44,7 @@ class Dependences:
             self._order([s for s in self._slots if _access(s).reg == reg])
         self._compare()
         self.elements = [s for s in self._slots if s.ops and not (s.is_cell or self.is_sum(s))]
-        """Those that each iteration changes by itself."""
+        """Elements that each iteration changes separately."""
         for slot in trace.slots.values():
             if self.is_apart(slot):
                 combiner(slot.ops, slot.type)
@@ -54,15 +54,15 @@ class Dependences:
         return slot.is_summed or slot in self.summed
 
     def is_apart(self, slot: Slot) -> bool:
-        """Whether what a slot holds is not computed by iterations, but in the end."""
+        """Whether a slot's value is not computed by iterations, but at the end."""
         return slot.is_running or self.is_sum(slot)
 
     def is_handed(self, slot: Slot) -> bool:
-        """Whether iterations find in a slot what the one before has left."""
+        """Whether iterations receive in a slot the value left by the previous one."""
         return slot.is_cell or slot in self.delayed
 
     def left(self, slot: Slot) -> tuple[Arm, int]:
-        """The arm that stores a slot, and what is left there; other lanes leave it alone."""
+        """The arm that stores a slot, and the value left there; other lanes do not change it."""
         trace = self.trace
         arm, reg = trace.root, cast(int, trace.env[slot.key])
         while isinstance(made := trace.made[reg], Merge) and slot in self.elements:
@@ -84,7 +84,7 @@ class Dependences:
         if any(s.is_read or _access(s).kind != "stream" or not s.ops <= {"+", "-"} for s in slots):
             return
         later: dict[Slot, set[Slot]] = {s: set() for s in slots}
-        """What reaches an element before each slot does."""
+        """Uses of an element that precede each slot."""
         for one in slots:
             for two in slots:
                 if one is two:

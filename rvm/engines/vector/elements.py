@@ -54,7 +54,7 @@ def keys_of(p: LoopPrinter, found: Access) -> str:
 
 
 def store(p: LoopPrinter, found: Access, text: str) -> None:
-    """Note what is stored in an element by the lanes of an arm."""
+    """Record the value stored in an element by the lanes of an arm."""
     place = "" if p.sel else p.indices.view(found)
     if not place:
         keys = keys_of(p, found)

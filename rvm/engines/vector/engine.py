@@ -17,7 +17,7 @@ class Vector(Python):
     source_type = VectorSource
 
     def first_chunk(self, state: State) -> int:
-        """Ordinary code does so many in a twentieth of a second; loops do not want to be cut."""
+        """The ticks of ordinary code in a twentieth of a second; loops should not be cut."""
         return FIRST_TICKS
 
 

@@ -1,4 +1,4 @@
-"""Which loops the vector engine vectorises, and why it does not the others."""
+"""The loops that the vector engine vectorises, and the reasons why it declines others."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from rvm.program import AnyProgram, Span, program_of
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is made of a loop.  `direction` is "forwards", "backwards" or "both ways"."""
+    """The result for a loop. `direction` is "forwards", "backwards" or "both ways"."""
 
     function: str
     direction: str
     span: Span
     variable: str
-    """What the loop counts; "" if nothing."""
+    """The loop's counter; "" if there is none."""
     vectorised: bool
     reason: str
-    """What the loop becomes, or why it stays as it is."""
+    """The form of the vectorised loop, or the reason for declining it."""
 
     def __str__(self) -> str:
         return f"{'vectorised' if self.vectorised else 'declined'}: {self.reason}"
@@ -30,7 +30,7 @@ class Verdict:
 def explain(program: AnyProgram | Code, functions: Iterable[str] | None = None) -> list[Verdict]:
     """The verdicts on all loops of a program (or of some of its functions, or of one code).
 
-    They stand in the order of the source; both ways of a loop are one verdict if they are alike.
+    They are in source order; both directions of a loop share a verdict if they are alike.
     """
     if isinstance(program, Code):
         return [v for _, v in _verdicts(program)]

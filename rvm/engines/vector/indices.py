@@ -1,4 +1,4 @@
-"""Where a piece's elements lie: first indices, slices, and what checks that they are in bounds."""
+"""Positions of a piece's elements: first indices, slices, and checks of bounds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Indices:
         name: Callable[[int], str],
     ) -> None:
         self.stride = counted.stride
-        """By how much the loop's variable grows from lane to lane; None if only the run knows."""
+        """The increment of the loop's variable from lane to lane; None if only the run knows."""
         if mirrored and self.stride is not None:
             self.stride = -self.stride
         self.fixed = fixed
@@ -39,7 +39,7 @@ class Indices:
         self._reached: dict[Hashable, tuple[tuple[int, str], tuple[int, str], str]] = {}
 
     def rate(self, axis: Axis) -> str:
-        """By how much an affine index grows from lane to lane."""
+        """The increment of an affine index from lane to lane."""
         if not axis.rate:
             return "0"
         if self.stride is not None:
@@ -47,7 +47,7 @@ class Indices:
         return "_by" if axis.rate == 1 else f"({axis.rate} * _by)"
 
     def first(self, axis: Axis) -> str:
-        """The name of an index's value in the first lane; one that is fixed has it in all."""
+        """The name of an index's value in the first lane; a fixed one has it in all lanes."""
         if not axis.rate:
             return self.fixed(axis.index)
         found = self._firsts.get(axis.key)
@@ -59,7 +59,7 @@ class Indices:
     def _sum(self, axis: Axis) -> str:
         """An affine index in the first lane.
 
-        It is not wrapped around: what would be is out of bounds here, and so left to the ordinary
+        It does not wrap: an index that would is out of bounds here, and so left to the ordinary
         loop.
         """
         assert axis.rest is not None
@@ -127,7 +127,7 @@ class Indices:
         return name
 
     def _reach(self, reg: int, axis: Axis, length: str) -> None:
-        """Say that an axis is reached from an index on; of such runs the outermost are checked."""
+        """Record that an axis is used from an index on; the outermost of such are checked."""
         assert axis.rest is not None
         key = reg, length, axis.rate, frozenset(axis.rest.atoms.items())
         here = axis.rest.constant, self.first(axis)

@@ -1,4 +1,4 @@
-"""The items of a loop's body over lanes: what is computed, checked, and noted for the end."""
+"""The items of a loop's body over lanes: computations, checks, and stores at the end."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def do(p: LoopPrinter, item: Item) -> None:
 
 
 def _update(p: LoopPrinter, item: Let) -> None:
-    """Do an update, where the element lies if nothing else is done to that."""
+    """Execute an update, in place if nothing else is done to the element."""
     slot, by, t = item.slot, cast(Expr, item.by), elem_of(type_of(item.value))
     if slot is not None and slot.is_running:
         combine(p, item, slot)
@@ -69,7 +69,7 @@ def _update(p: LoopPrinter, item: Let) -> None:
 
 
 def _in_place(p: LoopPrinter, item: Let, slot: Slot, t: Scalar) -> str:
-    """The ufunc that changes an element where it lies, if that is all that is done to it."""
+    """The ufunc that changes an element in place, if nothing else is done to it."""
     ufunc = UFUNCS.get(implementation(item.op, (t, t)).numpy)
     if (
         ufunc is None
@@ -86,7 +86,7 @@ def _in_place(p: LoopPrinter, item: Let, slot: Slot, t: Scalar) -> str:
 
 
 def _end(p: LoopPrinter, item: End) -> None:
-    """Check what is freed, and count the bits that are erased."""
+    """Check freed values, and count erased bits."""
     t = elem_of(type_of(item.held))
     if item.value is None:
         p.lines.append(f"erased(_ctx, {t.bits}, {p.vector(item.held)}, {p.wide})")

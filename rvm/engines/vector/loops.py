@@ -54,7 +54,7 @@ class Counted:
 
 
 def counted(code: Code, loop: Cycle) -> Counted:
-    """What a loop counts; Declined if it is not a counting loop."""
+    """The counter of a loop; Declined if it is not a counting loop."""
     if loop.back - loop.head < 2:
         raise Declined("its body is empty")
     inside = range(loop.head, loop.back)
@@ -110,7 +110,7 @@ def counted(code: Code, loop: Cycle) -> Counted:
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 """Comparisons with their sides exchanged."""
 DENIED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!="}
-"""Comparisons that hold where others do not."""
+"""The negations of comparisons."""
 
 
 def _compared(cond: Expr, changed: frozenset[int]) -> tuple[int, str, Expr]:

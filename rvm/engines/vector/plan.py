@@ -31,7 +31,7 @@ LEAST = 16
 """The fewest iterations of a piece, however long they are."""
 
 ON: dict[int | None, str] = {1: "+= _k", -1: "-= _k"}
-"""How the variable goes on by `_k` iterations of some strides."""
+"""The update of the variable by `_k` iterations, for some strides."""
 
 
 class LoopPlan:
@@ -53,7 +53,7 @@ class LoopPlan:
     ) -> None:
         self.counters = counters
         self.ways = structure.ways[loop.body[-1].leader]  # type: ignore[union-attr]
-        """Where an iteration goes on: at the next one, or behind the loop."""
+        """The successors of an iteration: the next one, or the code after the loop."""
         self.counted = c = counted(code, loop.cycle)
         self.trace = trace = Trace(code, structure, loop, c)
         self.dependences = Dependences(trace)
@@ -72,7 +72,7 @@ class LoopPlan:
         """The registers that are passed."""
         cells = [cast(int, cell.key) for cell in self.dependences.cells if cell.found is None]
         self.results = [c.var, *cells]
-        """The scalar registers that come back."""
+        """The scalar registers that are returned."""
         regs = made.regs
         sign = "" if c.sign > 0 else "-"
         if made.erasing:
@@ -95,12 +95,12 @@ class LoopPlan:
 
     @property
     def given(self) -> tuple[str, ...]:
-        """What the function is passed in front of registers."""
+        """The arguments of the function before registers."""
         return ("n", "state") if self.counters is None else ("n", "state", "row")
 
     @property
     def summary(self) -> str:
-        """What the loop becomes, in words."""
+        """A description of the vectorised loop."""
         found = self.dependences
         kinds = ["elementwise"] if found.elements else []
         for cell in found.cells:
@@ -123,14 +123,14 @@ class LoopPlan:
         return ", ".join(dict.fromkeys(kinds))
 
     def _in_any_order(self) -> bool:
-        """Whether no iteration finds what another has left, and nothing else tells their order."""
+        """Whether no iteration uses results of another, and nothing else determines their order."""
         found = self.dependences
         if found.delayed or found.apart or any(s.is_summed for s in self.trace.slots.values()):
             return False
         return all(cell.is_reduced for cell in found.cells)
 
     def _trips(self, start: str, end: str) -> str:
-        """How many iterations are left; 0 or less if none is, or if that is not known."""
+        """The number of iterations left; 0 or less if there are none, or it is not known."""
         c, i = self.counted, self.variable
         text = f"trips({i}, {c.going!r}, {end}, {c.landing!r}, {start}, _by)"
         if (c.going, c.landing) != ("!=", "!=") or c.stride not in (1, -1):
@@ -181,7 +181,7 @@ class LoopPlan:
         return [f"row[{at[e]}] {signs[sign]} {width}" for e, sign in passed if at[e] is not None]
 
     def _count(self) -> list[str]:
-        """Lines that file bits that were erased, and what was executed."""
+        """Lines that record erased bits, and counts."""
         made = self.printer
         out = [
             f"state.account.erased_bits += {e}" for e in dict.fromkeys(e for _, e in made.erasing)
@@ -213,7 +213,7 @@ class LoopPlan:
         return [f"_k = room_for(_k, {axes})", f"if _k < {self.least}: break"]
 
     def _commit(self, lines: list[str]) -> list[str]:
-        """Lines that store; what they store is computed before the first of them stores."""
+        """Lines that store; all stored values are computed before the first store."""
         made = self.printer
         stores, sums = made.stores, self._sums()
         several = len(stores) + len(sums) > 1
@@ -248,6 +248,6 @@ class LoopPlan:
         return out
 
     def _sums(self) -> list[tuple[Slot, str, str, str]]:
-        """What is added, to arrays that are summed in an order of their own."""
+        """Values added to arrays that are summed in an order of their own."""
         order = self.dependences.summed
         return sorted(self.printer.sums, key=lambda s: order.index(s[0]) if s[0] in order else -1)

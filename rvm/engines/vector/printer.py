@@ -1,7 +1,7 @@
-"""The text of a loop's body over lanes: values in arms, and elements as they are reached.
+"""The text of a loop's body over lanes: values in arms, and elements as used.
 
-Nothing is changed in place: whatever is computed has a variable of its own.  What is to be stored
-in the end is told in `stores`, `sums` and `finals`.
+Nothing is changed in place: every computed value has a separate variable. Stores at the end are
+listed in `stores`, `sums` and `finals`.
 """
 
 from __future__ import annotations
@@ -33,16 +33,15 @@ from rvm.types import Array, Scalar, elem_of, rank_of
 
 
 class Fixed(Printer):
-    """Prints what no iteration changes, as in ordinary code."""
+    """A printer of loop invariants, as in ordinary code."""
 
     viewed = False
 
 
 class LoopPrinter(LaneValues):
-    """Prints a body as lines of Python, to be done by `_k` lanes.
+    """A printer of a body as lines of Python, for `_k` lanes.
 
-    What no iteration changes is computed as in ordinary code: what raises there leaves the loop
-    to that.
+    Invariants are computed as in ordinary code: if they raise, the loop is left to that.
     """
 
     def __init__(
@@ -69,13 +68,13 @@ class LoopPrinter(LaneValues):
         """Lines that are done once, before the first iteration."""
         self.indices = Indices(trace.counted, mirrored, self.fixed, self.name)
         self.stores: list[tuple[str, str, str]] = []
-        """What is stored: the place, the value, and a ufunc if it is combined with that."""
+        """Stores: the place, the value, and a ufunc if it is combined with the old value."""
         self.sums: list[tuple[Slot, str, str, str]] = []
-        """What is added to elements: by which ufunc, where (a view, or keys), and the value."""
+        """Additions to elements: the ufunc, the place (a view, or keys), and the value."""
         self.finals: dict[Slot, str] = {}
         """The values of cells behind the last iteration."""
         self.views: set[str] = set()
-        """Values that lie in arrays."""
+        """Values that are in arrays."""
         self.erasing: list[tuple[int, str]] = []
         """Instructions that erase bits, and the names of how many."""
         self.parts: dict[Slot, list[str]] = {}
@@ -89,7 +88,7 @@ class LoopPrinter(LaneValues):
         """… and those of which it is known."""
         self.arm = trace.root
         self.widths: dict[Arm, str] = {self.arm: "_k"}
-        """How many lanes arms have."""
+        """The number of lanes in each arm."""
         self.chosen = {self.arm: ""}
         self.sels = {self.arm: ""}
         """The lanes of arms: as numbers of the lanes around, and of all lanes."""
@@ -106,11 +105,11 @@ class LoopPrinter(LaneValues):
         finish(self)
 
     def _numbered(self, varying: set[int]) -> dict[int, Arm]:
-        """Find what varies, and numbers of values; the arms in which registers are made."""
+        """Find the varying registers, and numbers of values; return the arms of registers."""
         trace, known = self.trace, self.known
         homes = {reg: made.arm for reg, made in trace.made.items()}
         self.handed: dict[int, Slot] = {}
-        """Registers that hold what iterations find as others have left it."""
+        """Registers whose values iterations receive from others."""
         for reg, (slot, parts) in trace.behind.items():
             if slot.is_running:
                 known.register[reg] = known.intern(("behind", slot.entry, parts))
@@ -220,7 +219,7 @@ class LoopPrinter(LaneValues):
         raise Declined("it computes with whole arrays")
 
     def lanes(self, node: Expr) -> Value:
-        """A value in the lanes of the arm; what is known outside is taken from there."""
+        """A value in the lanes of the arm, taken from values known outside."""
         number, outer = self.known.number(node), self.arm.arm
         if number in self.known.have or outer is None or not self._is_outside(node, number):
             return super().lanes(node)
@@ -256,7 +255,7 @@ class LoopPrinter(LaneValues):
         return load(self, cast(Access, self.trace.behind[reg][0].found))
 
     def _merged(self, made: Merge) -> Value:
-        """What was there, and in the lanes of arms what they have left."""
+        """The old value, replaced in the lanes of arms by their values."""
         old = "0" if made.old is None else self.text(made.old)
         merged = self.named(f"vector({old}, {self.dtype(made.reg)}, {self.wide})")
         for arm, side in made.sides:
@@ -266,7 +265,7 @@ class LoopPrinter(LaneValues):
         return merged
 
     def run(self, first: str, rate: str) -> str:
-        """What grows in even steps from lane to lane, in the lanes of the arm."""
+        """A value that grows in equal steps from lane to lane, in the lanes of the arm."""
         if not self.sel:
             return f"steps({first}, {rate}, _k)"
         return f"{first} + {self.sel if rate == '1' else f'{rate} * {self.sel}'}"

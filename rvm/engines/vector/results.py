@@ -1,4 +1,4 @@
-"""What iterations hand to each other, and what is left of running values in the end."""
+"""Values passed between iterations, and the final values of running ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def combine(p: LoopPrinter, item: Let, slot: Slot) -> None:
-    """Note what a running value is combined with."""
+    """Record the value with which a running value is combined."""
     value, dtype = cast(Expr, item.by), p.dtype(slot.entry)
     differs = p.known.differs(value)
     if slot.is_reduced and slot.parts == 1 and p.is_new(value):
@@ -43,9 +43,9 @@ def combine(p: LoopPrinter, item: Let, slot: Slot) -> None:
 
 
 def give(p: LoopPrinter, slot: Slot) -> None:
-    """Find what iterations find in a slot.
+    """Find the values that iterations see in a slot.
 
-    Declined if an iteration goes on from what the one before makes of the same.
+    Declined if an iteration continues from the previous one's result in the same slot.
     """
     if slot in p.under:
         names = sorted({s.label for s in p.under[p.under.index(slot) :]})
@@ -82,7 +82,7 @@ def _scan(p: LoopPrinter, slot: Slot) -> None:
 
 
 def _hand_on(p: LoopPrinter, slot: Slot) -> None:
-    """Find what the iteration before has left in a cell, or as which other element."""
+    """Find the value that the previous iteration left in a cell, or under which other element."""
     changed = p.dependences.delayed.get(slot, slot)
     first = (
         p.cell_name(slot) if slot.is_cell else f"{p.indices.at(cast(Access, slot.found))}.item()"
@@ -103,7 +103,7 @@ def _hand_on(p: LoopPrinter, slot: Slot) -> None:
 
 
 def _is_sum(p: LoopPrinter, made: Let, changed: Slot, given: Slot) -> bool:
-    """Whether what is given is added to an element, and nothing else is done to that."""
+    """Whether the value is added to an element to which nothing else is done."""
     one, two, t = p.trace.place(changed.entry), p.trace.place(given.entry), given.type
     if made.value != Apply("+", (one, two), t) or made.arm is not p.trace.root:
         return False
@@ -111,7 +111,7 @@ def _is_sum(p: LoopPrinter, made: Let, changed: Slot, given: Slot) -> bool:
 
 
 def _hand(p: LoopPrinter, reg: int, text: str) -> None:
-    """Give a register what iterations find."""
+    """Assign a register the values that iterations see."""
     p.known.remember(p.known.number(p.trace.place(reg)), p.named(text))
 
 
@@ -145,7 +145,7 @@ def finish(p: LoopPrinter) -> None:
 
 
 def _leave(p: LoopPrinter, slot: Slot) -> Place:
-    """Enter the arm that stores a slot; what is left in that."""
+    """Enter the arm that stores a slot; return the value left in it."""
     arm, reg = p.dependences.left(slot)
     left = p.trace.place(reg)
     ready(p, arm, left)
@@ -154,8 +154,11 @@ def _leave(p: LoopPrinter, slot: Slot) -> Place:
 
 
 def ready(p: LoopPrinter, arm: Arm, *nodes: Expr) -> None:
-    """Have made what expressions and an arm are made of (M. Weiser, "Program slicing", 1981),
-    in order; before that, find what iterations find in slots."""
+    """Make all dependences of expressions and an arm (M.
+
+    Weiser, "Program slicing", 1981), in order; before this, find the values that iterations see in
+    slots.
+    """
     todo, need, given = [*nodes, *arm.conditions], set[int](), dict[Slot, None]()
     while todo:
         for reg in regs_in(todo.pop()):

@@ -33,7 +33,7 @@ def combiner(ops: set[str], t: Scalar) -> str:
 
 
 def neutral(f: str, t: Scalar) -> str:
-    """What a ufunc combines any value with to the same bits, the sign of zero included."""
+    """The neutral element of a ufunc, with which no bit changes, including signs of zero."""
     if f in ("np.multiply", "np.divide"):
         return "1.0"
     if t.is_exact:
@@ -45,9 +45,9 @@ def neutral(f: str, t: Scalar) -> str:
 
 @dataclass(slots=True, eq=False)
 class Slot:
-    """A scalar register that is alive before the loop, or an element (`found`) of an array.
+    """A scalar register that is live before the loop, or an element (`found`) of an array.
 
-    The register `entry` stands for what an iteration finds there.
+    The register `entry` holds the value that an iteration sees there.
     """
 
     key: Hashable
@@ -55,13 +55,13 @@ class Slot:
     entry: int
     type: Scalar
     label: str
-    """As the assembly language writes it."""
+    """The slot in the notation of the assembly language."""
     found: Access | None = None
     ops: set[str] = field(default_factory=set)
     """The operators of updates that change it, and "" for any other change."""
     is_read: bool = False
     parts: int = 0
-    """How many updates change it."""
+    """The number of updates that change it."""
 
     @property
     def is_cell(self) -> bool:

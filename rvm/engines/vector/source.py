@@ -1,4 +1,4 @@
-"""Generated source in whose loops vectorised pieces stand before the ordinary code."""
+"""Generated source in which vectorised pieces precede the ordinary code of loops."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from rvm.ir.structure import Loop
 class VectorSource(Source):
     """The generated source of one function in one direction.
 
-    `plans` and `declined` hold the loops by their first instruction: what is vectorised, and why
-    the others are not.
+    `plans` and `declined` hold the loops by their first instruction: vectorised ones, and the
+    reasons for declining the others.
     """
 
     support: ClassVar[dict[str, object]] = VECTOR_SUPPORT
@@ -39,7 +39,7 @@ class VectorSource(Source):
                 self.declined[cycle.head] = str(why)
 
     def _plan(self, loop: Loop, counters: Counters | None = None) -> LoopPlan:
-        """What is made of a loop; Declined if it cannot be vectorised."""
+        """The plan of a loop; Declined if it cannot be vectorised."""
         return LoopPlan(self.code, self.structure, loop, self.printer.constants, counters)
 
     def _whole(self, cycle: Cycle) -> Loop:
@@ -79,7 +79,7 @@ class VectorSource(Source):
         super()._loop(depth + 1, loop)
 
     def _worth(self, plan: LoopPlan) -> str:
-        """Whether there are iterations enough left."""
+        """A test whether enough iterations are left."""
         c = plan.counted
         least = plan.least * abs(c.stride or 1)
         variable, end = self.printer.regs[c.var], self._plain_text(c.end)

@@ -22,9 +22,9 @@ HOLDS = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 
 def trips(at: int, going: str, end: int, landing: str, start: int, step: int) -> int:
-    """How often a loop runs that begins with the variable at `at`; 0 if that is not known.
+    """The number of iterations of a loop that begins with the variable at `at`; 0 if not known.
 
-    It goes on while the variable and `end` compare so, and they must compare with `start` so
+    It continues while the variable and `end` compare so, and they must compare with `start` so
     whenever it does.
     """
     if not step:
@@ -113,7 +113,10 @@ def room_for(k: int, *axes: tuple[int, int, int, int]) -> int:
 
 
 def columns(parts: tuple[Any, ...], lanes: int, dtype: Any, first: Any) -> Lanes:
-    """What iterations combine with a value, in order: `first`, then a number a part and lane."""
+    """Values that iterations combine with another, in order:
+
+    `first`, then one per part and lane.
+    """
     width = len(parts)
     out: Lanes = np.empty(1 + lanes * width, dtype)
     out[0] = first
@@ -129,7 +132,7 @@ def running(f: Any, first: Any, parts: tuple[Any, ...], lanes: int, dtype: Any) 
 
 
 def final(f: Any, first: Any, parts: tuple[Any, ...], lanes: int, dtype: Any) -> Any:
-    """The last value that combining comes to, in the iterations' order."""
+    """The last value of a combination, in the iterations' order."""
     return f.accumulate(columns(parts, lanes, dtype, first), dtype=dtype)[-1].item()
 
 
@@ -151,7 +154,7 @@ def total(f: Any, first: Any, parts: tuple[Any, ...], lanes: int, dtype: Any) ->
 
 
 def shifted(first: Any, after: Any, lanes: int, dtype: Any) -> Lanes:
-    """What iterations find where the one before has left it."""
+    """The values that iterations receive from the previous one."""
     out: Lanes = np.empty(lanes, dtype)
     out[0] = first
     out[1:] = after[:-1] if isinstance(after, np.ndarray) else after
@@ -170,7 +173,7 @@ class Erased(Context):
         self.drift = max(self.drift or 0.0, float(np.max(drift, initial=0.0)))
 
     def taken(self) -> int:
-        """How many they are since this was asked."""
+        """The number since this was last called."""
         bits, self.erased = self.erased or 0, None
         return bits
 

@@ -45,9 +45,9 @@ MOST = 200
 
 
 class Trace:
-    """The items of a loop's body in order, the registers that are made, and slots by their keys.
+    """The items of a loop's body in order, the registers made, and slots by their keys.
 
-    In the end `env` holds what the last change has left in each.
+    At the end `env` holds the value that the last change has left in each.
     """
 
     def __init__(self, code: Code, structure: Structure, loop: Loop, counted: Counted) -> None:
@@ -58,9 +58,9 @@ class Trace:
         self.items: list[Item] = []
         self.slots: dict[Hashable, Slot] = {}
         self.made: dict[int, Let | Merge] = {}
-        """What makes the values of registers that are not slots' entries."""
+        """The definitions of registers that are not slots' entries."""
         self.behind: dict[int, tuple[Slot, int]] = {}
-        """Registers that hold what is in a slot, behind so many of its updates."""
+        """Registers that hold a slot's value, after this many of its updates."""
         self.asked: set[int] = set()
         """Registers that are read."""
         self.env: dict[Hashable, int | None] = {}
@@ -86,7 +86,7 @@ class Trace:
             arm.is_used = True
 
     def _let(self, key: Hashable, value: Expr, op: str = "", by: Expr | None = None) -> None:
-        """Give a register or an element a value."""
+        """Assign a register or an element a value."""
         reg = self.env[key] = self._register(elem_of(type_of(value)))
         slot = self.slots.get(key)
         if slot is not None:
@@ -124,7 +124,7 @@ class Trace:
         return f"`{show(place, self.code.function)}`"
 
     def _now(self, key: Hashable) -> Place:
-        """What a scalar or an element holds here."""
+        """The present value of a scalar or an element."""
         reg = self.env.get(key)
         return self.place(self.slots[key].entry if reg is None else reg)
 
@@ -154,7 +154,7 @@ class Trace:
                     self._do(pc, stmt)
 
     def _along(self, way: Edge) -> None:
-        """The one way on from a block."""
+        """The single successor of a block."""
         self._arm.passed.append((way, 1))
         if way.how == JUMPS:
             self._expect(way.target - 1, True)
@@ -180,7 +180,7 @@ class Trace:
         self._fork(branch.cond, no, yes)
 
     def _fork(self, cond: Expr, no: Callable[[], None], yes: Callable[[], None]) -> None:
-        """Go both ways, each with what was there before, and merge what they leave."""
+        """Follow both branches, each from the same state, and merge their results."""
         outer, before = self._arm, self.env
         cond, want, ends = self._value(cond), True, []
         while isinstance(cond, Apply) and cond.fn == "not":
@@ -210,7 +210,7 @@ class Trace:
         self.made[reg] = Merge(self._arm, reg, old, sides)
 
     def _expect(self, pc: int, wanted: bool, same: Expr | None = None) -> None:
-        """A come-from's condition must hold, or must not."""
+        """A come-from's condition must have the wanted value."""
         landing = self.code.stmts(pc)[0]
         assert isinstance(landing, Land)
         if not (wanted and landing.cond in (same, Const(True, BOOL))):
@@ -262,7 +262,7 @@ class Trace:
             self._let(key, value)
 
     def _target(self, dst: Place) -> Hashable:
-        """The key of what is changed."""
+        """The key of the changed register or element."""
         if dst.path and not isinstance(self.registers[dst.reg].type, Array):
             raise Declined(f"{self.show(dst)} is a part of a number")
         return self._slot(dst)
