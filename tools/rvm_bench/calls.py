@@ -1,4 +1,4 @@
-"""Workloads of short functions, where calling costs most, and how others do them."""
+"""Workloads of short functions, in which calls dominate, and their counterparts in libraries."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _series_numba(y: Any, x: Any) -> Any:
 
 
 _TERMS = 22
-"""What x = 1.6 needs."""
+"""The number of terms needed for x = 1.6."""
 
 
 def _series_jax(v: dict[str, Any]) -> Values:

@@ -30,9 +30,9 @@ from rvm_bench.contest import (
 FLAGS = ("-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno")
 """No fast-math and no fused multiply-add: the arithmetic of the machine."""
 FUSED = "-ffp-contract=fast"
-"""What else a contestant is given that may fuse them."""
+"""Additional compiler options for a contestant that may fuse operations."""
 Packed = tuple[Sequence[Any], Callable[[], Values]]
-"""A C function's arguments, and what reads the results from them after the call."""
+"""A C function's arguments, and a function that reads the results from them after the call."""
 Pack = Callable[[dict[str, Any]], Packed]
 
 
@@ -78,7 +78,7 @@ def c_peers(
 ) -> tuple[Peer, ...]:
     """C forwards, and as a gradient: after the same arguments, `seeds` and then bars of zeros.
 
-    The seed of an input that changes is its bar.  `back` packs what is laid out otherwise.
+    The seed of an input that changes is its bar.  `back` packs values with a different layout.
     """
 
     def packed(v: dict[str, Any]) -> Packed:

@@ -24,7 +24,7 @@ _FRONTS = "all workloads of the front ends"
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str], object]]:
-    """A line on standard error that says what is measured, where that is a terminal."""
+    """A line on standard error that names the present measurement, on a terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -33,7 +33,7 @@ def _progress() -> Iterator[Callable[[str], object]]:
 
 
 def _one_thread() -> None:
-    """Keep linear algebra of libraries to one thread, as the engines are; before NumPy comes."""
+    """Limit libraries' linear algebra to one thread, like the engines; before importing NumPy."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
 

@@ -1,4 +1,4 @@
-"""Workloads, and who runs them: what is timed, what is not, and what must come out."""
+"""Workloads and contestants: the timed code, its preparation, and the expected results."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ import numpy as np
 from rvm.library.handle import FunctionHandle
 
 WORK = Path(__file__).parent / "work"
-"""Where the programs are, as `name.rasm` and `name.c`."""
+"""The folder of the programs, `name.rasm` and `name.c`."""
 FORWARD, BACK, GRADIENT, HESSIAN = TASKS = ("forward", "back", "gradient", "hessian")
 _COMPILERS = ("cc", "gcc", "clang")
 
 Values = Mapping[str, Any]
 Go = Callable[[], Any]
-"""What is timed."""
+"""The code that is timed."""
 Read = Callable[[Any], Values]
-"""Takes what was timed gave, and gives numbers by name."""
+"""A function from the result of the timed code to numbers by name."""
 Fresh = Callable[[], tuple[Go, Read]]
 """Makes all ready for one run on fresh data."""
 Make = Callable[[Values], Fresh]
-"""Takes inputs; compiles and converts what is done once."""
+"""A function that takes inputs, and compiles and converts everything that is needed only once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Peer:
 
     @property
     def there(self) -> bool:
-        """Whether what it needs is installed."""
+        """Whether its requirements are installed."""
         return _there(self.needs)
 
 
@@ -88,7 +88,7 @@ class Workload:
     program: str = ""
     """The file of the program and its function, "fronts.rasm:dot", if not `name.rasm:main`."""
     engines: tuple[str, ...] | None = None
-    """Those of the machine's engines that run the program; all if None."""
+    """The engines that run the program; all if None."""
     has_back: bool = True
     """Whether running back is a task."""
 

@@ -1,8 +1,7 @@
-"""What counting costs: counted runs on an engine compared with ordinary ones.
+"""The cost of counting: counted runs on an engine compared with ordinary ones.
 
-`python -m rvm_bench.counting [SCALE] [ENGINE]` prints the median times of runs in turns, and
-their ratio with the quartiles, in seconds of processor time; the engine is python unless another
-is named.
+`python -m rvm_bench.counting [SCALE] [ENGINE]` prints the median times of runs in turns, and their
+ratio with the quartiles, in seconds of processor time; the default engine is python.
 """
 
 from __future__ import annotations

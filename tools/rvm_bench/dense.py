@@ -1,4 +1,4 @@
-"""Workloads of vectors and dense matrices, and how others do them."""
+"""Workloads of vectors and dense matrices, and their counterparts in libraries."""
 
 from __future__ import annotations
 

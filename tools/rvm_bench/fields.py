@@ -1,4 +1,4 @@
-"""Workloads of many bodies and of a string, as arrays, and how others do them."""
+"""Workloads of many bodies and of a string, as arrays, and their counterparts in libraries."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from time import perf_counter, process_time
 
 _Moment = tuple[float, float]
 _INPUTS = {"x": 1.0, "y": 0.0, "u": 0.0, "v": 1.0, "n": 1, "h": 0.01}
-"""Of the gradient of `leapfrog`: one step."""
+"""The inputs of the gradient of `leapfrog` with one step."""
 
 
 def _now() -> _Moment:
@@ -20,7 +20,7 @@ def _now() -> _Moment:
 
 
 def _between(begun: _Moment, ended: _Moment) -> float:
-    """Seconds by the clock or by the processor, whichever is less: others use the machine too."""
+    """Seconds of wall-clock or processor time, whichever is less, since the machine is shared."""
     return min(ended[0] - begun[0], ended[1] - begun[1])
 
 

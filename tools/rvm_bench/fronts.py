@@ -1,8 +1,8 @@
-"""The front ends beside what they are compared with: `rvm bench fronts`.
+"""The front ends compared with alternatives: `rvm bench fronts`.
 
-Functions under `rvm.pure` beside the same written by hand in the assembly language, NumPy and JAX;
-calls and compiling of a function under `rvm.reversible` beside those of its text; a Janus program
-beside plain Python.
+Functions under `rvm.pure` are compared with hand-written ones in the assembly language, NumPy and
+JAX; calls and compiling of a function under `rvm.reversible` with those of its text; a Janus
+program with plain Python.
 """
 
 from __future__ import annotations
@@ -471,4 +471,4 @@ JANUS = Workload(
 )
 
 FRONTS = {w.name: w for w in (*_PURES, DOOR, COMPILING, JANUS)}
-"""What `rvm bench fronts` measures; machine code is the only engine there."""
+"""The workloads of `rvm bench fronts`, which uses only machine code."""

@@ -1,7 +1,7 @@
-"""What gradients cost compared with their functions, counted on programs' own `;! run` lines.
+"""The cost of gradients compared with their functions, counted on programs' own `;! run` lines.
 
-`python -m rvm_bench.gradients FILE …` prints the table of steps and of operations on
-real and complex numbers, for the code as it is assembled and for strict code.
+`python -m rvm_bench.gradients FILE …` prints the table of steps and of operations on real and
+complex numbers, for ordinary and for strict code.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an instruction costs a lane, by the number of lanes."""
+"""The cost of an instruction per lane, by the number of lanes."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def _weighted(results: Values, seeds: Values, total: Callable[[Any], Any]) -> An
 
 
 def _arrays(values: Values) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What is a number with a fraction or an array of them, and what is static."""
+    """The numbers with a fraction and arrays of them, and the static values."""
     real = {
         k: v
         for k, v in values.items()
@@ -74,7 +74,7 @@ def _plain(function: Callable[..., Values]) -> Make:
 
 
 def numba(function: Callable[..., Any], names: tuple[str, ...], task: str = FORWARD) -> Peer:
-    """The same loops as Numba compiles them; a tuple of what `names` says is returned."""
+    """The same loops compiled by Numba; a tuple of the results in `names` is returned."""
 
     def make(values: Values) -> Fresh:
         from numba import njit

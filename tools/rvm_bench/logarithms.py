@@ -1,4 +1,4 @@
-"""A workload of complex numbers, and how others do it."""
+"""A workload of complex numbers, and its counterparts in libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workloads of numbers in long loops, and how others do them."""
+"""Workloads of numbers in long loops, and their counterparts in libraries."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _orbit_jax(v: dict[str, Any]) -> Values:
 
 
 def _orbit_checkpointed(v: dict[str, Any]) -> Values:
-    """√n stretches, of which only the beginnings are kept, and what is left over."""
+    """√n stretches, of which only the beginnings are kept, and the remaining steps."""
     import jax
     from jax import lax
 

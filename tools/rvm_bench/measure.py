@@ -1,7 +1,7 @@
-"""Timing contestants in turns, so that a slow minute hits all of them alike.
+"""Timing contestants in turns, so that a slow minute affects all of them alike.
 
-A time is that of the clock or of the processors, whichever is less: on a busy machine the clock
-counts others' work too, and processors count the threads of one contestant twice.
+A time is the wall-clock or the processor time, whichever is less: on a busy machine the clock
+includes other processes, and processor time counts every thread of a contestant.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOST_LOOPS = 2_000
 _WARM = 6
 """Runs at most that warm a contestant up at a size."""
 _AGREEMENT = 1e-8
-"""How far, relatively, peers' numbers may be from ours."""
+"""The largest accepted relative difference between peers' numbers and ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class ContestEntry:
-    """What one contestant took for a task at a size, in units of work."""
+    """The time that one contestant took for a task at a size, in units of work."""
 
     name: str
     size: int
@@ -76,11 +76,11 @@ class Contest:
     left_out: tuple[tuple[str, str], ...] = ()
 
     def entry(self, name: str) -> ContestEntry | None:
-        """What a contestant took; None if it did not take part."""
+        """The entry of a contestant; None if it did not take part."""
         return next((e for e in self.entries if e.name == name), None)
 
     def ratio(self, name: str, to: str) -> Spread | None:
-        """How many times `to`'s time a unit of work takes, turn by turn; None without the two."""
+        """The ratio of a contestant's time to that of `to`, turn by turn; None without both."""
         one, two = self.entry(name), self.entry(to)
         if one is None or two is None:
             return None
@@ -199,7 +199,7 @@ def _sized(
 
 
 def _settled(fresh: Fresh) -> float:
-    """Seconds of a run when runs no longer become faster: what compiles may do so in steps."""
+    """The seconds of a run once runs no longer become faster, since compilers may work in steps."""
     took = timed(fresh()[0])
     for _ in range(_WARM):
         before, took = took, timed(fresh()[0])

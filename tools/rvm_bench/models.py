@@ -12,7 +12,7 @@ from rvm_bench.ccode import FUSED, Packed, c, c_peers, cell
 from rvm_bench.contest import FORWARD, Peer, Values, Workload
 
 _Formula = Callable[[Any, dict[str, Any]], Any]
-"""Of a library with the functions of NumPy, and inputs."""
+"""A function of a library with NumPy's functions, and inputs."""
 
 
 def _of_y(_: Values) -> Values:
@@ -80,7 +80,7 @@ def _mixture(n: int) -> Values:
 
 
 def _below(d: int) -> Any:
-    """Where the number at (a, b) of a triangle stands, column by column; at the end where none."""
+    """The position of a triangle's number at (a, b), column by column; the end if there is none."""
     at = np.full((d, d), d * (d - 1) // 2)
     k = 0
     for b in range(d):
@@ -94,7 +94,7 @@ _BELOW = _below(D)
 
 
 def _log_sum(lib: Any, t: Any) -> Any:
-    """Of rows."""
+    """The logarithm of the sum of exponentials of rows."""
     top = t.max(1)
     top = getattr(top, "values", top)
     return top + lib.log(lib.exp(t - top[:, None]).sum(1))

@@ -79,7 +79,7 @@ def page(data: _Data) -> str:
 
 
 def measured(data: _Data) -> str:
-    """When, on what machine and with which versions."""
+    """The date, the machine and the versions."""
     m = data["machine"]
     versions = ", ".join(f"{k} {v}" for k, v in m["versions"].items())
     return (

@@ -32,7 +32,7 @@ _Contestant = Callable[[], Iterator[int]]
 
 @dataclass(frozen=True, slots=True)
 class _FollowedSchedule:
-    """What a schedule took."""
+    """The cost of following a schedule."""
 
     start: float
     """Seconds to the first action."""
@@ -120,7 +120,7 @@ def _crevolve(n: int, pebbles: int) -> Iterator[int]:
 
 
 def _contest(n: int, pebbles: int) -> Iterator[tuple[str, _Contestant]]:
-    """Who takes part; classes that make large tables only where these are made in some seconds."""
+    """The contestants; classes that make large tables only if these take at most some seconds."""
     yield "rvm", partial(_ours, n, pebbles, price=0)
     if find_spec("checkpoint_schedules"):
         yield "rvm, as checkpoint_schedules", partial(_translated, n, pebbles, price=0)
@@ -153,7 +153,7 @@ def peers() -> Iterator[str]:
 
 
 def line(n: int, pebbles: int, name: str, found: _FollowedSchedule) -> str:
-    """A line of the table; after the limit there is no number of steps."""
+    """A line of the table; beyond the limit there is no number of steps."""
     steps = "-" if found.steps is None else f"{found.steps:,}"
     memory = "-" if found.memory is None else f"{found.memory / 1e6:.1f}"
     speed = found.actions / max(found.seconds, 1e-6) / 1e6

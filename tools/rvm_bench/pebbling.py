@@ -37,14 +37,14 @@ _STRATEGIES: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 _SPELL = 0.3
-"""Seconds for which a plan's actions are streamed to see how fast they come."""
+"""The seconds for which a plan's actions are streamed to measure their rate."""
 _PATIENCE = 2.0
 """Seconds beyond which a plan is not made again for its memory, which takes far longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class _PlanCost:
-    """A plan, and what it took."""
+    """A plan, and the cost of making it."""
 
     plan: Plan
     seconds: float
@@ -91,7 +91,7 @@ def block_sizes(plan: Plan) -> Iterator[int]:
 
 
 def speed(counts: Iterable[int], spell: float = _SPELL) -> float:
-    """How many come in a second; it is not looked at for much longer than the spell."""
+    """The number per second; measured for not much longer than the spell."""
     begin, total = process_time(), 0
     for count in counts:
         total += count
@@ -128,7 +128,7 @@ def table(found: Iterable[_PlanCost]) -> Iterator[str]:
 
 
 def rate(counts: Iterable[int]) -> str:
-    """How many actions there were, and how many came in a second."""
+    """The number of actions, and their rate per second."""
     begin = process_time()
     actions = sum(counts)
     seconds = process_time() - begin
@@ -154,7 +154,7 @@ PARTS: dict[str, Callable[[], Iterable[str]]] = {
 
 
 def main() -> None:
-    """Print what the command line asks for."""
+    """Print the tables requested on the command line."""
     wanted = sys.argv[1:]
     unknown = [name for name in wanted if name not in PARTS]
     if unknown:

@@ -1,4 +1,4 @@
-"""Measures that want a fresh process: peaks of memory, and the time of first calls.
+"""Measurements that need a fresh process: peaks of memory, and the time of first calls.
 
 `python -m rvm_bench.probes WHAT …` prints one JSON object; `memory` and `growth` start such
 processes, `first_call` those of `rvm_bench.first`.
@@ -25,10 +25,10 @@ _FIRST_CALLS = 7
 
 
 def memory(peers: Sequence[tuple[str, Sequence[int]]]) -> list[dict[str, Any]]:
-    """How much the peak of resident memory grows from a run of ten steps to one of each size.
+    """The growth of the peak of resident memory from a run of ten steps to one of each size.
 
-    Of the gradient of `leapfrog`, each contestant and size in a process of its own.  Machine code
-    comes from the cache, so that what compiling takes is not counted.
+    For the gradient of `leapfrog`, with a separate process for each contestant and size.  Machine
+    code comes from the cache, so that compiling is not counted.
     """
     found = []
     with TemporaryDirectory(prefix="rvm-bench-") as folder:
@@ -67,9 +67,9 @@ def _first(environment: Mapping[str, str]) -> dict[str, float]:
 
 
 def growth(peers: Sequence[tuple[str, Sequence[int]]]) -> list[dict[str, Any]]:
-    """Time a step and the peak of memory of the gradient of `leapfrog`, by the number of steps.
+    """The time per step and the peak of memory of the gradient of `leapfrog`, by number of steps.
 
-    Machine code comes from the cache, as for `memory`.
+    Machine code comes from the cache, as in `memory`.
     """
     with TemporaryDirectory(prefix="rvm-bench-") as folder:
         environment = {"RVM_CACHE_DIR": folder}
@@ -102,7 +102,7 @@ def _answer(arguments: Sequence[str], environment: Mapping[str, str]) -> dict[st
 
 
 def _peak() -> int:
-    """The most memory that this process has had in RAM, in bytes."""
+    """The peak resident memory of this process, in bytes."""
     status = Path("/proc/self/status")
     if status.exists():
         # What `getrusage` says there is at least the peak of the process that started this one.

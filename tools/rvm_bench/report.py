@@ -20,7 +20,7 @@ def tables(data: _Data) -> str:
 
 
 def _heading(data: _Data) -> str:
-    """Where and with what it was measured."""
+    """The machine and the versions of a measurement."""
     m = data["machine"]
     versions = ", ".join(f"{k} {v}" for k, v in m["versions"].items())
     return "\n".join(

@@ -1,4 +1,4 @@
-"""A whole benchmark: contests, and what is measured besides them, as one JSON object."""
+"""A whole benchmark: contests and further measurements, as one JSON object."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from rvm_bench.workloads import EVERY, FRONTS, WORKLOADS
 
 _LIBRARIES = ("numpy", "llvmlite", "scipy", "jax", "torch", "numba", "autograd")
 _BASES = ("C", NATIVE, "Python")
-"""What ratios are to: the first of these that took part."""
+"""Contestants to which ratios refer: the first of these that took part."""
 
 
 @dataclass(frozen=True, slots=True)
 class BenchPlan:
-    """What is measured: workloads, engines, turns, seconds a run may take, and the extras."""
+    """A plan of measurements: workloads, engines, turns, seconds that a run may take, extras."""
 
     workloads: tuple[str, ...]
     engines: tuple[str, ...]
@@ -91,7 +91,7 @@ def run(plan: BenchPlan, progress: Callable[[str], object] = lambda _: None) -> 
 
 
 def extras(progress: Callable[[str], object]) -> dict[str, Any]:
-    """First calls, memory, growth and lanes: what the contests do not show."""
+    """Measurements outside contests: first calls, memory, growth and lanes."""
     progress("first calls")
     found: dict[str, Any] = {"first_call": probes.first_call()}
     progress("memory")
@@ -112,7 +112,7 @@ def extras(progress: Callable[[str], object]) -> dict[str, Any]:
 
 
 def _contest_data(contest: Contest, doc: str) -> dict[str, Any]:
-    """A contest as JSON has it: times in seconds, ratios with their quartiles."""
+    """A contest as JSON data: times in seconds, ratios with their quartiles."""
     base = next((b for b in _BASES if contest.entry(b) is not None), contest.entries[0].name)
     return {
         "workload": contest.workload,

@@ -1,4 +1,4 @@
-"""Workloads of sparse vectors and matrices, and how others do them."""
+"""Workloads of sparse vectors and matrices, and their counterparts in libraries."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _rows(start: Any) -> Any:
 
 
 def _scipy_matvec(task: str) -> Peer:
-    """SciPy's compressed rows; the gradient by hand, with the transposed matrix."""
+    """SciPy's compressed rows; a hand-written gradient, with the transposed matrix."""
 
     def make(values: Values) -> Fresh:
         from scipy.sparse import csr_array
@@ -152,7 +152,7 @@ def _merge_numpy(s: float, p: Any, x: Any, q: Any, y: Any) -> Values:
 
 
 def _merge_jax(v: dict[str, Any]) -> Values:
-    """With what they have in common found beforehand, since that does not change: an easier job."""
+    """With the common places found in advance, since they do not change: an easier task."""
     _, i, j = np.intersect1d(v["p"], v["q"], assume_unique=True, return_indices=True)
     return {"s": v["s"] + v["x"][i] @ v["y"][j]}
 

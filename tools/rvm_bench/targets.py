@@ -1,4 +1,4 @@
-"""What the machine is meant to reach, beside what a run reached."""
+"""The performance targets of the machine, compared with a run."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class _TargetResult:
 
 
 def reached(data: _Data) -> list[_TargetResult]:
-    """All targets that a run says something about."""
+    """All targets for which a run has data."""
     return [*_beside_c(data), *_checks(data), *_others(data), *_lanes(data)]
 
 
 def _entry(data: _Data, workload: str, task: str, name: str) -> _Data | None:
-    """What a contestant took; None if it did not take part."""
+    """The entry of a contestant; None if it did not take part."""
     for contest in data["contests"]:
         if (contest["workload"], contest["task"]) == (workload, task):
             return next((e for e in contest["entries"] if e["name"] == name), None)
@@ -47,7 +47,7 @@ def _entry(data: _Data, workload: str, task: str, name: str) -> _Data | None:
 
 
 def _ratio(data: _Data, workload: str, task: str, name: str, to: str) -> float | None:
-    """How many times the time of `to` a contestant takes for a unit of work."""
+    """The ratio of a contestant's time for a unit of work to that of `to`."""
     one, two = (_entry(data, workload, task, n) for n in (name, to))
     if one is None or two is None:
         return None

@@ -1,7 +1,7 @@
-"""The adapter: what a client said about itself, the session that it launched, and who answers what.
+"""The adapter: facts about a client, the session that it launched, and the handlers of requests.
 
-Functions enter themselves with `@answers("command")`.  They return the body of the response;
-what has to happen after the response (a run, an event) they leave with `Adapter.later`.
+Functions register with `@answers("command")`. They return the body of the response; work that must
+follow the response (a run, an event) is scheduled with `Adapter.later`.
 """
 
 from __future__ import annotations
@@ -46,21 +46,21 @@ def answers(*commands: str) -> Callable[[_Answer], _Answer]:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """What a client counts from, and what it knows."""
+    """A client's conventions for counting lines and columns, and its capabilities."""
 
     first_line: int = 1
     first_column: int = 1
     paging: bool = False
-    """Whether it asks for a part of a long array's elements."""
+    """Whether it can request a part of a long array's elements."""
     invalidated: bool = False
-    """Whether it can be told that values have changed."""
+    """Whether it can be notified that values have changed."""
     progress: bool = False
-    """Whether it can show how far something has come."""
+    """Whether it can show progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Debuggee:
-    """What was launched: a session, its text commands, and how the client wants it to go."""
+    """A launched session, its text commands, and the client's wishes for it."""
 
     session: Session
     console: Console
@@ -71,11 +71,11 @@ class Debuggee:
     stop_at_end: bool
     no_debug: bool
     progress: Onlooker
-    """Who tells the client how far a journey has come, if it can show that."""
+    """An onlooker that reports the progress of journeys to the client, if it can show it."""
 
 
 class Adapter:
-    """One client's conversation; all in one thread, except for what `Inbox` lets through."""
+    """One client's conversation, in one thread except for requests that `Inbox` lets through."""
 
     def __init__(self, channel: Channel, inbox: Inbox) -> None:
         self.channel = channel
@@ -83,7 +83,7 @@ class Adapter:
         self.client = Client()
         self.debuggee: Debuggee | None = None
         self.handles: list[Any] = []
-        """What the references stand for that the client was given since the last journey."""
+        """The objects of the references that the client was given since the last journey."""
         self.finished = False
         self._later: list[Callable[[], object]] = []
         for name in _MODULES:
@@ -112,9 +112,9 @@ class Adapter:
 
     @contextmanager
     def journey(self, title: str, *, resumable: bool = False) -> Iterator[None]:
-        """Within it the session runs: requests may interrupt it, and the client is told of it.
+        """A context in which the session runs: requests may interrupt it, and the client is told.
 
-        A resumable journey is begun again by who made it: breakpoints can change on the way.
+        A resumable journey is started again by its caller, since breakpoints can change on the way.
         """
         debuggee = self.launched
         debuggee.progress.begins(title)
@@ -130,7 +130,7 @@ class Adapter:
             self.answer(self.inbox.take())
 
     def answer(self, request: Request) -> None:
-        """Answer a request: with a body, or with what is wrong."""
+        """Answer a request with a body or an error."""
         try:
             found = ANSWERS.get(request.command)
             if found is None:
@@ -151,7 +151,7 @@ class Adapter:
         self._follow()
 
     def _follow(self) -> None:
-        """Do what was to follow the response."""
+        """Do the work scheduled for after the response."""
         while self._later:
             action = self._later.pop(0)
             try:

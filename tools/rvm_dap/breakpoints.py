@@ -1,7 +1,7 @@
-"""The stops that a client has set, as data: what it wants, and the session's probes for it.
+"""The stops that a client has set, as data: its wishes, and the session's probes for them.
 
-A client gives the whole list of a file (or of functions, instructions, places) at once.  What
-stands in the new list as in the old one is kept, with its hits; the rest goes.
+A client sends the whole list of a file (or of functions, instructions, places) at once. Entries
+that are in both the old and the new list are kept, with their hits; others are removed.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class Wish:
 
 
 class Registry:
-    """What was set, by group: a source, or the functions, instructions or places."""
+    """Stops by group: a source, or the functions, instructions or places."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._groups: dict[Hashable, list[tuple[Wish, Probe]]] = {}
         self._known: set[int] = set()
-        """The numbers of the stops that the client knows to be there."""
+        """The numbers of the stops that the client knows."""
 
     def replace(self, group: Hashable, wishes: Sequence[Wish]) -> list[Probe | RvmError]:
-        """Make a group's stops those that are wished for; what could not be set, as its error."""
+        """Replace a group's stops by the wishes; a stop that cannot be set is given as an error."""
         old = [(w, p) for w, p in self._groups.get(group, []) if p in self._session.probes]
         kept: list[tuple[Wish, Probe] | None] = []
         for wish in wishes:
@@ -75,7 +75,7 @@ class Registry:
         return out
 
     def news(self) -> tuple[list[int], list[Probe]]:
-        """The stops that have gone and come since the client was last told of any."""
+        """The stops removed and added since the client was last notified."""
         now = {p.number: p for p in self._session.probes}
         gone = sorted(self._known - set(now))
         come = [p for number, p in now.items() if number not in self._known]
@@ -94,7 +94,7 @@ class Registry:
         return probe
 
     def enter(self, group: Hashable, wish: Wish, probe: Probe) -> None:
-        """Count a stop that was set otherwise as one of a group, which the client then replaces."""
+        """Add a stop that was set otherwise to a group, which the client then replaces."""
         self._groups.setdefault(group, []).append((wish, probe))
 
     def reason(self, number: int) -> str:
@@ -106,7 +106,7 @@ class Registry:
 
 
 def _watched(session: Session, wish: Wish) -> Watchpoint:
-    """Watch a place of the frame that the client looked at when it asked for it."""
+    """Watch a place of the frame that the client was showing."""
     frames = session.frames
     if wish.depth >= len(frames) or frames[wish.depth].code.name != wish.function:
         raise UsageError(
@@ -121,7 +121,7 @@ def _watched(session: Session, wish: Wish) -> Watchpoint:
 
 
 def _hits_wanted(text: str) -> Callable[[int], bool] | None:
-    """Which hits to stop at: `5` and `>= 5` from the fifth on, `== 5`, `% 5` every fifth, …"""
+    """The hits to stop at: `5` and `>= 5` from the fifth on, `== 5`, `% 5` every fifth, …"""
     if not text.strip():
         return None
     found = _HITS.fullmatch(text)

@@ -17,7 +17,7 @@ from rvm.program import Program
 
 _FIRST = 0x1000
 _COLUMN = 40
-"""Where the text of the inverse begins, at most."""
+"""The largest column at which the text of the inverse begins."""
 
 
 class Addresses:
@@ -52,7 +52,7 @@ class Addresses:
             raise UsageError("U041", f"`{reference}` is not an address") from None
 
     def text(self, code: Code, pc: int) -> str:
-        """An instruction with what undoes it beside it, or what stands at the function's ends."""
+        """An instruction with its inverse beside it, or a text for the function's ends."""
         if not 0 <= pc < len(code):
             return f"-- {'start' if pc < 0 else 'end'} of {code.name}"
         column = min(_COLUMN, max(len(t) for t in texts_of(code)))

@@ -1,6 +1,6 @@
 """Expressions, and at the editor's console all text commands of the debugger.
 
-There a text that is an expression over what is live is evaluated; anything else is a command,
+Console input that is an expression over live variables is evaluated; anything else is a command,
 such as `seek 120`, `last x[3]` or `origin x`.
 """
 
@@ -25,7 +25,7 @@ _COMMAND = re.compile(r"[A-Za-z?!][\w-]*(?=\s|$)")
 
 @answers("evaluate")
 def evaluate(adapter: Adapter, args: Arguments) -> Body:
-    """The value of an expression in a frame; at the console, what a command says."""
+    """The value of an expression in a frame; at the console, also the output of a command."""
     text = args.text("expression").strip()
     depth = frame_of(adapter, args)
     hexadecimal = args.inner("format").flag("hex")
@@ -72,13 +72,13 @@ def _is_command(text: str) -> bool:
 
 
 def _spelled(text: str) -> str:
-    """A command as the session knows it: `seek T` is `goto T`."""
+    """A command in the session's form: `seek T` is `goto T`."""
     word, _, rest = text.partition(" ")
     return f"goto {rest.strip()}" if word == "seek" else text
 
 
 def _command(adapter: Adapter, text: str, depth: int) -> Body:
-    """Run a command; what it has changed, the client is told after the answer."""
+    """Run a command; the client is notified of changes after the answer."""
     debuggee = adapter.launched
     session, console = debuggee.session, debuggee.console
     time, edits, frames = session.time, session.diverged, len(session.frames)
@@ -108,7 +108,7 @@ def _command(adapter: Adapter, text: str, depth: int) -> Body:
 
 @answers("completions")
 def complete(adapter: Adapter, args: Arguments) -> Body:
-    """What the word before the cursor may become: commands, and names of the frame."""
+    """Completions of the word before the cursor: commands, and names of the frame."""
     line = args.text("text")
     column = args.integer("column") - adapter.client.first_column
     head = line[: max(column, 0)]

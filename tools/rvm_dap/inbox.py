@@ -30,13 +30,13 @@ SERVED = frozenset(
         "threads",
     }
 )
-"""What can be asked for while the program runs."""
+"""The requests that are served while the program runs."""
 
 
 class Inbox:
-    """A queue that knows whether a journey is under way.
+    """A queue that knows whether a journey is active.
 
-    `refuse` is given each request that a running program can't be asked.
+    `refuse` is called with each request that cannot be served while the program runs.
     """
 
     def __init__(self, refuse: Callable[[Request], object]) -> None:
@@ -55,7 +55,7 @@ class Inbox:
             self._changed.notify()
 
     def take(self) -> Request:
-        """The next request, once there is one."""
+        """The next request; waits for one."""
         with self._changed:
             while not self._waiting:
                 self._changed.wait()
@@ -67,7 +67,7 @@ class Inbox:
             return any(r.command in commands for r in self._waiting)
 
     def take_served(self) -> list[Request]:
-        """All that waits and can be done on the way."""
+        """All waiting requests that can be served during a journey."""
         with self._changed:
             found = [r for r in self._waiting if r.command in SERVED]
             for request in found:
@@ -76,9 +76,9 @@ class Inbox:
 
     @contextmanager
     def journey(self, session: Session, resumable: bool = False) -> Iterator[None]:
-        """Within it, requests may interrupt the session.
+        """A context in which requests may interrupt the session.
 
-        A resumable journey is begun again by who made it: breakpoints can change on the way.
+        A resumable journey is started again by its caller, since breakpoints can change on the way.
         """
         with self._changed:
             self._session, self._resumable = session, resumable
@@ -92,7 +92,7 @@ class Inbox:
                 session.interrupt(False)
 
     def _attend(self, session: Session) -> None:
-        """See whether what waits has to end the run; refuse what would wait for its end."""
+        """Check whether a waiting request must end the run; refuse those that would wait for it."""
         for request in list(self._waiting):
             if request.command not in ENDING | SERVED:
                 self._waiting.remove(request)

@@ -72,7 +72,7 @@ def loaded_sources(adapter: Adapter, args: Arguments) -> Body:
 
 @answers("disassemble")
 def disassemble(adapter: Adapter, args: Arguments) -> Body:
-    """Instructions around an address, each with what undoes it beside it."""
+    """Instructions around an address, each with its inverse beside it."""
     debuggee = adapter.launched
     addresses = debuggee.addresses
     count = args.integer("instructionCount")
@@ -107,7 +107,7 @@ def disassemble(adapter: Adapter, args: Arguments) -> Body:
 
 @answers("exceptionInfo")
 def exception_info(adapter: Adapter, args: Arguments) -> Body:
-    """The check that failed: its code, both conditions or values, and what to try."""
+    """The check that failed: its code, both conditions or values, and advice."""
     error: Fault | None = adapter.session.stop.error
     if error is None or adapter.session.stop.reason not in ("error", "limit"):
         raise UsageError("U042", "no check has failed here")

@@ -50,7 +50,7 @@ _CAPABILITIES = (
 
 @answers("initialize")
 def initialize(adapter: Adapter, args: Arguments) -> Body:
-    """What the client counts from and knows; what we can do."""
+    """Record the client's conventions and capabilities; answer with ours."""
     if adapter.debuggee is not None:
         raise UsageError("U042", "`initialize` comes once, and first")
     adapter.client = Client(
@@ -141,7 +141,7 @@ def _value(value: Any) -> str:
 
 @answers("configurationDone")
 def configured(adapter: Adapter, args: Arguments) -> None:
-    """All breakpoints are set: go, or stand at the beginning."""
+    """All breakpoints are set: run, or stop at the beginning."""
     debuggee = adapter.launched
     if debuggee.no_debug:
         adapter.later(lambda: _run_only(adapter))
@@ -152,7 +152,7 @@ def configured(adapter: Adapter, args: Arguments) -> None:
 
 
 def _run_only(adapter: Adapter) -> None:
-    """Run without a debugger: to the end, or to what goes wrong."""
+    """Run without a debugger, to the end or to an error."""
     session = adapter.session
     for probe in session.probes:
         session.delete(probe.number)
@@ -175,7 +175,7 @@ def restart(adapter: Adapter, args: Arguments) -> None:
 
 @answers("cancel")
 def cancel(adapter: Adapter, args: Arguments) -> None:
-    """Answered when the program stands: the run that it called off has told where."""
+    """Answered when the program stops; the cancelled run has reported where."""
 
 
 @answers("terminate")

@@ -1,4 +1,4 @@
-"""Going: continue, steps, pause and goto, and the events that tell where that has led."""
+"""Navigation: continue, steps, pause and goto, and the events that report where these led."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _THREAD = 1
 
 
 def stopped(adapter: Adapter, stop: Stop, reason: str = "") -> None:
-    """Tell the client where the machine stands, and why."""
+    """Tell the client where the machine stopped, and why."""
     adapter.handles.clear()
     debuggee = adapter.launched
     tell_probes(adapter)
@@ -55,7 +55,7 @@ def stopped(adapter: Adapter, stop: Stop, reason: str = "") -> None:
 
 
 def _why(adapter: Adapter, stop: Stop) -> tuple[str, str]:
-    """The protocol's reason for a stop, and what to say of it."""
+    """The protocol's reason for a stop, and its description."""
     way = "backwards" if stop.direction < 0 else "forwards"
     at = f"at time {stop.time}"
     if stop.reason in ("error", "limit"):
@@ -76,7 +76,7 @@ def _why(adapter: Adapter, stop: Stop) -> tuple[str, str]:
 
 
 def ended(adapter: Adapter) -> None:
-    """Tell the client that the program is over: with the exit code of `rvm run`."""
+    """Tell the client that the program has ended, with the exit code of `rvm run`."""
     error = adapter.session.stop.error if adapter.debuggee is not None else None
     adapter.channel.event("exited", {"exitCode": error.exit_code if error is not None else 0})
     adapter.channel.event("terminated")
@@ -86,7 +86,7 @@ def ended(adapter: Adapter) -> None:
 
 
 def run(adapter: Adapter, direction: int) -> None:
-    """Go on to a stop; requests that come meanwhile for breakpoints are done on the way."""
+    """Run to a stop; requests about breakpoints that arrive meanwhile are served on the way."""
     session, inbox = adapter.session, adapter.inbox
     adapter.handles.clear()
     title = "continue" if direction > 0 else "reverse"
@@ -101,7 +101,7 @@ def run(adapter: Adapter, direction: int) -> None:
 
 
 def _travel(adapter: Adapter, title: str, journey: Callable[[], Stop]) -> None:
-    """Make one journey and tell where it led."""
+    """Make one journey and report where it led."""
     adapter.handles.clear()
     with adapter.journey(title):
         stop = journey()
@@ -110,7 +110,7 @@ def _travel(adapter: Adapter, title: str, journey: Callable[[], Stop]) -> None:
 
 @answers("continue")
 def resume(adapter: Adapter, args: Arguments) -> Body:
-    """Go on to a stop, or the end."""
+    """Continue to a stop, or the end."""
     adapter.later(lambda: run(adapter, 1))
     return {"allThreadsContinued": True}
 
@@ -123,7 +123,7 @@ def resume_back(adapter: Adapter, args: Arguments) -> Body:
 
 
 def _steps(command: str, line: str, direction: int) -> None:
-    """A step by lines in one way, or by one instruction if the client wants that."""
+    """A step by lines in one direction, or by one instruction if the client wants that."""
 
     @answers(command)
     def step(adapter: Adapter, args: Arguments) -> None:
@@ -140,14 +140,14 @@ _steps("stepBack", "next", -1)
 
 @answers("stepOut")
 def step_out(adapter: Adapter, args: Arguments) -> None:
-    """Go on until the innermost function returns."""
+    """Continue until the innermost function returns."""
     session = adapter.session
     adapter.later(lambda: _travel(adapter, "stepOut", session.finish))
 
 
 @answers("pause")
 def pause(adapter: Adapter, args: Arguments) -> None:
-    """Answered when the program stands; the run that it ended has told where, if there was one."""
+    """Answered when the program stops; the interrupted run, if any, has reported where."""
     stop = adapter.session.stop
     if stop.reason != "interrupted":
         adapter.later(lambda: stopped(adapter, stop, "pause"))
@@ -164,7 +164,7 @@ def threads(adapter: Adapter, args: Arguments) -> Body:
 
 @answers("gotoTargets")
 def goto_targets(adapter: Adapter, args: Arguments) -> Body:
-    """A line can be gone to by running to where it comes next, or back to where it was last."""
+    """The ways to run to a line: on to its next execution, or back to the last."""
     debuggee = adapter.launched
     source = args.inner("source")
     found = debuggee.sources.find(source.text("path", ""), source.integer("sourceReference", 0))
@@ -187,7 +187,7 @@ def goto_targets(adapter: Adapter, args: Arguments) -> Body:
 
 @answers("goto")
 def goto(adapter: Adapter, args: Arguments) -> None:
-    """Run to a line, in the target's direction.  Where it never comes, the machine stays here."""
+    """Run to a line, in the target's direction; if it is not reached, the machine stays here."""
     number = args.integer("targetId")
     if not 0 < number <= len(adapter.handles) or not isinstance(adapter.handles[number - 1], tuple):
         raise UsageError("U041", f"there is no goto target {number} any more")

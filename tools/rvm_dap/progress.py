@@ -1,4 +1,4 @@
-"""How far a journey has come, for clients that can show it and call it off."""
+"""Progress of journeys, for clients that can show and cancel it."""
 
 from __future__ import annotations
 

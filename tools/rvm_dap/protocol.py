@@ -18,7 +18,7 @@ INTERNAL = 70
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client asks for."""
+    """A client's request."""
 
     seq: int
     command: str
@@ -39,12 +39,12 @@ class Arguments:
         return value
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A string; without a default it has to be there."""
+        """A string; required unless there is a default."""
         value = self._get(name, str, "string")
         return str(self._needed(name, value, default))
 
     def integer(self, name: str, default: int | None = None) -> int:
-        """A whole number; without a default it has to be there."""
+        """A whole number; required unless there is a default."""
         value = self._get(name, int, "whole number")
         return int(self._needed(name, value, default))
 
@@ -88,14 +88,14 @@ def request_of(message: Mapping[str, Any]) -> Request | None:
 
 
 class Channel:
-    """What goes to the client: numbered, and whole messages from any thread."""
+    """The messages to the client: numbered, and written as a whole from any thread."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self._lock = threading.Lock()
         self._seq = 0
         self.closed = False
-        """Whether the client has gone: what is said then is lost."""
+        """Whether the client has disconnected; further messages are then lost."""
 
     def _send(self, message: dict[str, Any]) -> None:
         with self._lock:
@@ -108,12 +108,12 @@ class Channel:
                 self.closed = True
 
     def respond(self, request: Request, body: Mapping[str, Any] | None = None) -> None:
-        """The answer to a request that was done."""
+        """The answer to a successful request."""
         message = _answer(request.seq, request.command, True)
         self._send(message | ({"body": dict(body)} if body is not None else {}))
 
     def refuse(self, seq: int, command: str, error: Exception, short: str = "") -> None:
-        """The answer to a request that could not be done."""
+        """The answer to a failed request."""
         message = _answer(seq, command, False)
         code = error.code if isinstance(error, RvmError) else "internal error"
         # A client shows a user what failed; but not when it only looks what there is.
@@ -123,18 +123,18 @@ class Channel:
         )
 
     def not_stopped(self, request: Request) -> None:
-        """The answer to a request that a running program can't be asked."""
+        """The answer to a request that cannot be served while the program runs."""
         hint = "pause it, or wait for a stop"
         error = UsageError("U042", f"`{request.command}` while the program runs", hint=hint)
         self.refuse(request.seq, request.command, error, "notStopped")
 
     def event(self, name: str, body: Mapping[str, Any] | None = None) -> None:
-        """Tell the client of something."""
+        """Send an event to the client."""
         message: dict[str, Any] = {"type": "event", "event": name}
         self._send(message | ({"body": dict(body)} if body is not None else {}))
 
     def output(self, text: str, category: str = "stdout") -> None:
-        """A line of what the program prints ("stdout"), or of what the debugger says."""
+        """A line of the program's output ("stdout"), or of the debugger's."""
         self.event("output", {"category": category, "output": text + "\n"})
 
 

@@ -17,7 +17,7 @@ from rvm_dap.protocol import Arguments, Channel, Request, request_of
 from rvm_dap.wire import BadMessage, BrokenStream, read_message
 
 _LEAVE = Request(0, "disconnect", Arguments())
-"""What a client that is gone is taken to have said."""
+"""The request assumed from a client that has disconnected."""
 
 
 def converse(incoming: BinaryIO, outgoing: BinaryIO) -> None:
@@ -38,7 +38,7 @@ def converse(incoming: BinaryIO, outgoing: BinaryIO) -> None:
 
 
 def _read(incoming: BinaryIO, channel: Channel, inbox: Inbox, finished: Callable[[], bool]) -> None:
-    """Put requests into the inbox until the client leaves, or what it sends makes no sense."""
+    """Put requests into the inbox until the client leaves, or sends something unreadable."""
     while not finished():
         try:
             message = read_message(incoming)
@@ -66,7 +66,7 @@ def _read(incoming: BinaryIO, channel: Channel, inbox: Inbox, finished: Callable
 
 
 def serve_stdio() -> None:
-    """Serve one client on standard input and output; what else is printed goes to the errors."""
+    """Serve one client on standard input and output; other output goes to standard error."""
     incoming, outgoing = sys.stdin.buffer, sys.stdout.buffer
     kept, sys.stdout = sys.stdout, sys.stderr
     try:
@@ -96,9 +96,9 @@ def address_of(text: str) -> tuple[str, int]:
 
 
 def serve_tcp(host: str, port: int, ready: Callable[[str, int], object]) -> None:
-    """Serve any number of clients, each with a session of its own, until interrupted.
+    """Serve any number of clients, each with a separate session, until interrupted.
 
-    `ready` is told the address; port 0 takes a free one.
+    `ready` is called with the address; port 0 chooses a free one.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:

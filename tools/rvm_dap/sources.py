@@ -1,7 +1,7 @@
-"""The texts that an editor can show: files, sources that are in no file, and listings of bytecode.
+"""The texts that an editor can show: files, sources without a file, and listings of bytecode.
 
-Instructions that a transformation made stand in no source; for them there is a listing of their
-function, one instruction a line.  What has no path is given to the editor by a number.
+Instructions made by a transformation are in no source; for them there is a listing of their
+function, one instruction per line.  Texts without a path are identified to the editor by number.
 """
 
 from __future__ import annotations

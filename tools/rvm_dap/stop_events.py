@@ -13,7 +13,7 @@ from rvm_dap.code import shown
 
 
 def place_of_probe(adapter: Adapter, probe: Breakpoint) -> dict[str, Any]:
-    """Where a breakpoint stands, for the client."""
+    """The position of a breakpoint, for the client."""
     debuggee = adapter.launched
     target, first = probe.target, adapter.client.first_line
     if target.line:
@@ -33,7 +33,7 @@ def place_of_probe(adapter: Adapter, probe: Breakpoint) -> dict[str, Any]:
 
 
 def tell_probes(adapter: Adapter) -> None:
-    """Tell of stops that a command has set, and of those that went: removed, used up, or lost."""
+    """Report stops that a command has set, and stops that were removed, used up, or lost."""
     debuggee = adapter.launched
     gone, come = debuggee.breaks.news()
     for number in gone:

@@ -22,7 +22,7 @@ from rvm_dap.variables import place_in
 
 
 def _wish(args: Arguments, where: str, **more: Any) -> Wish:
-    """What a client wants of a stop."""
+    """A client's wish for a stop."""
     message = args.text("logMessage", "") or None
     return Wish(
         where, args.text("condition", ""), args.text("hitCondition", ""), message=message, **more
@@ -40,7 +40,7 @@ def _told(found: Sequence[Probe | RvmError]) -> list[dict[str, Any]]:
 
 
 def _placed(adapter: Adapter, probes: Sequence[Probe | RvmError]) -> Body:
-    """The same with where each stop has come to be."""
+    """The same with the actual position of each stop."""
     out = _told(probes)
     for body, probe in zip(out, probes, strict=True):
         if isinstance(probe, Breakpoint):
@@ -96,7 +96,7 @@ def set_instruction_breakpoints(adapter: Adapter, args: Arguments) -> Body:
 
 @answers("setExceptionBreakpoints")
 def set_exception_breakpoints(adapter: Adapter, args: Arguments) -> Body:
-    """A failed check always is a stop; there is nothing to choose."""
+    """Failed checks always stop; there is nothing to choose."""
     return {"breakpoints": []}
 
 

@@ -1,4 +1,4 @@
-"""Values as an editor's tree: what a reference stands for, and its children, a part at a time."""
+"""Values as an editor's tree: the object of a reference, and its children, in parts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rvm.program import Function, Record, Register
 from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
 
 CHUNK = 1000
-"""How many elements a client is given at once that can't ask for fewer."""
+"""The number of elements sent at once to a client that cannot request parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """One value: its name in its container, its text as an expression, and what it is.
+    """One value: its name in its container, its text as an expression, and its value.
 
-    `inner` is what it consists of, if of anything: another node.
+    `inner` is the node of its contents, if it has any.
     """
 
     name: str

@@ -29,7 +29,7 @@ from rvm_dap.values import (
 
 @contextmanager
 def looking(session: Session, depth: int) -> Iterator[None]:
-    """Within it, the session looks at a frame; UsageError U032 if there is none."""
+    """A context in which the session shows a frame; UsageError U032 if there is none."""
     before = session.selected
     session.select(depth)
     try:
@@ -49,7 +49,7 @@ def frame_of(adapter: Adapter, args: Arguments) -> int:
 
 
 def _node_of(adapter: Adapter, args: Arguments) -> Node:
-    """What a variables reference stands for; UsageError U041 if it is not one (any more)."""
+    """The object of a variables reference; UsageError U041 if it is not (or no longer) valid."""
     number = args.integer("variablesReference")
     found = adapter.handles[number - 1] if 0 < number <= len(adapter.handles) else None
     if not isinstance(found, Node):
@@ -58,7 +58,7 @@ def _node_of(adapter: Adapter, args: Arguments) -> Node:
 
 
 def place_in(adapter: Adapter, args: Arguments) -> tuple[int, str]:
-    """The frame and text of what a request names: a child of a container, or an expression."""
+    """The frame and text of the place that a request names: a child, or an expression."""
     name = args.text("name")
     if args.integer("variablesReference", 0):
         node = _node_of(adapter, args)
@@ -158,7 +158,7 @@ def _counters(session: Session) -> list[Child]:
 
 @answers("variables")
 def variables(adapter: Adapter, args: Arguments) -> Body:
-    """The children of what a reference stands for; of an array, the part that is asked for."""
+    """The children of a reference's object; for an array, the requested part."""
     node = _node_of(adapter, args)
     hexadecimal = args.inner("format").flag("hex")
     which = args.text("filter", "")
@@ -232,6 +232,6 @@ def _set(adapter: Adapter, depth: int, text: str, args: Arguments) -> Body:
 
 
 def changed(adapter: Adapter) -> None:
-    """Values are others than the client was told."""
+    """Notify the client that values have changed."""
     if adapter.client.invalidated:
         adapter.channel.event("invalidated", {"areas": ["variables"]})

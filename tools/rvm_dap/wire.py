@@ -12,7 +12,7 @@ _MAX_HEADER = 1 << 13
 
 
 class BrokenStream(Exception):
-    """What comes is not a message, and where the next one begins can't be known."""
+    """The input is not a message, and the start of the next one cannot be found."""
 
 
 class BadMessage(Exception):

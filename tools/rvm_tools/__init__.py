@@ -1,1 +1,1 @@
-"""The user programs of rvm: the command line `rvm` and what it runs."""
+"""The command line `rvm` and its implementation."""

@@ -1,4 +1,4 @@
-"""What `rvm asm` and `rvm dis` do."""
+"""The commands `rvm asm` and `rvm dis`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def assemble_file(
     functions: Sequence[str],
     error_format: str,
 ) -> None:
-    """Assemble, and write what is asked for."""
+    """Assemble, and write the requested output."""
     if emit == "bin" and output is None and sys.stdout.isatty():
         raise UsageError(
             "U012",
@@ -90,7 +90,7 @@ def _assembled(file: str, folders: Sequence[str]) -> Program:
 
 
 def _structured(file: str, functions: Sequence[str]) -> str:
-    """The text in the assembly language that a text in another language stands for."""
+    """The program of a text in another language, in the assembly language."""
     write = getattr(front_end(file), "rasm", None)
     if write is None:
         raise UsageError("U011", f"{file} is in the assembly language already")

@@ -1,4 +1,4 @@
-"""What `rvm check` does."""
+"""The command `rvm check`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ from rvm_tools.trial import Trial, attempt, differences, same, was_limited
 from rvm_tools.values import assignments, inputs_for, value_for
 
 WITHIN = {"stated": 0.0, "machine": 1e-9}
-"""How far engines may differ, by the option `bits`: machine code keeps functions of its own."""
+"""The largest accepted difference between engines, by the option `bits`: machine code has its own
+functions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,12 @@ class CheckRequest:
 
     @property
     def every_engine(self) -> tuple[str, ...]:
-        """The engines to check with: those asked for, else all that are there."""
+        """The engines to check with: those requested, else all available ones."""
         return tuple(self.engines) or tuple(n for n in executing() if n not in self.skipped)
 
     @property
     def skipped(self) -> dict[str, str]:
-        """Engines that are left out since they are not there, and what they lack."""
+        """Unavailable engines that are left out, and what they lack."""
         names = () if self.engines else executing()
         lacks = {n: ENGINES[n].missing() for n in names}
         return {n: error.message for n, error in lacks.items() if error is not None}
@@ -153,7 +154,7 @@ def _refusal(file: str, codes: Sequence[str]) -> CheckRow:
 
 
 def _static(program: Program, about: Sequence[Diagnostic]) -> CheckRow:
-    """What holds of the bytecode itself, with warnings about its text; verified it is already."""
+    """Checks of the bytecode itself, which is verified already, with warnings about its text."""
     from rvm.codec import decode, encode
     from rvm.transform import invert
 
@@ -222,7 +223,7 @@ def _own(program: Program) -> list[str]:
 
 
 def _is_made(name: str, program: Program) -> bool:
-    """Whether a function was made of another, `step.times_100`, `f'`, and is run where called."""
+    """Whether a function is derived (`step.times_100`, `f'`), and is run where called."""
     ends = (m for m in MARKS if name.endswith(m))
     return name.rpartition(".")[0] in program or any(name[: -len(m)] in program for m in ends)
 
@@ -240,7 +241,7 @@ def _unmet(wrong: Mapping[str, tuple[str, str]], where: Where) -> RvmError:
 def _given(
     request: CheckRequest, program: Program, function: Function, values: Mapping[str, Any]
 ) -> CheckRow:
-    """A run on inputs for which nothing is expected but that it comes back."""
+    """A run on inputs without expected results: it must run back to its start."""
     row = CheckRow(f"{function.name}: given values")
     for trial in _trials(request, program, function, values, row):
         if trial.ended_by is not None:
@@ -293,7 +294,7 @@ def _generated(request: CheckRequest, program: Program, function: Function) -> C
 def _in_doubt(
     request: CheckRequest, program: Program, function: Function, values: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], bool]:
-    """Notes about inputs that fail: how to run on them, and what strict mode says of the cause.
+    """Notes about inputs that fail: how to run on them, and the cause according to strict mode.
 
     And whether that is rounding.
     """
@@ -334,9 +335,9 @@ def _trials(
     max_steps: int | None = None,
     where: Where | None = None,
 ) -> list[Trial]:
-    """A trial on each engine, counted in; all must do the same.
+    """A trial on each engine, with progress; all must agree.
 
-    `where` the run is asked for, if not by the function alone.
+    `where` is the place that requests the run, if not only the function.
     """
     out: list[Trial] = []
     where = where or Where(request.file, function=function.name)

@@ -72,7 +72,7 @@ class _CommandGroup(click.RichGroup):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, and turn what goes wrong into a message and an exit code."""
+        """Run the command, and turn errors into messages and exit codes."""
         from rvm_tools.messages import show, warnings_to
 
         try:
@@ -114,7 +114,7 @@ def _reported(error: Fault) -> int:
 
 
 def _bug(error: Exception) -> int:
-    """Say that this is our fault, with the traceback if it is asked for."""
+    """Report a bug of rvm, with the traceback if requested."""
     click.echo(f"internal error: {type(error).__name__}: {error}", err=True)
     if os.environ.get("RVM_TRACEBACK"):
         from traceback import print_exception

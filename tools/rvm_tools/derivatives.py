@@ -46,9 +46,9 @@ def table(
     width: int = 100,
     title: str = "adjoint",
 ) -> list[str]:
-    """Lines in columns: a parameter's name, type, value, and adjoint where it is asked for.
+    """Lines in columns: a parameter's name, type, value, and adjoint if requested.
 
-    `title` says what is in the place of the adjoint.
+    `title` is the heading of the adjoint column, if another.
     """
     known = dict(leaves(adjoints))
     rows = [
@@ -149,7 +149,7 @@ def labelled(
 
 
 def matrix(function: Function, hessian: Mapping[str, Any], width: int = 100) -> list[str]:
-    """The Hessian's lines; too many columns for a line go on below, very many are left out."""
+    """The Hessian's lines; further columns are continued below, very many are left out."""
     labels, numbers = labelled(function, hessian)
     if not labels:
         return ["  (no parameter that carries derivatives)"]
@@ -187,7 +187,7 @@ def matrix(function: Function, hessian: Mapping[str, Any], width: int = 100) -> 
 
 
 def checked(check: GradCheck) -> str:
-    """A check's rows, the worst of them where there are many, and what it comes to."""
+    """A check's rows, the worst of them if there are many, and its verdict."""
     rows = check.rows
     shown, title = check, ""
     if len(rows) > LONG:
@@ -212,7 +212,7 @@ def checked(check: GradCheck) -> str:
 
 
 def nested_json(value: Any) -> Any:
-    """Derivatives as JSON values; what JSON has no number for is a string, `1.0+2.0j`."""
+    """Derivatives as JSON values; numbers that JSON lacks are strings, `1.0+2.0j`."""
     if isinstance(value, (Mapping, Result)):
         return {k: nested_json(v) for k, v in value.items()}
     if isinstance(value, np.ndarray):
@@ -223,7 +223,7 @@ def nested_json(value: Any) -> Any:
 
 
 def number_json(x: Any) -> Any:
-    """A number where JSON has it, else a literal in a string."""
+    """A number if JSON has it, else a literal in a string."""
     if isinstance(x, complex):
         return str(x).strip("()")
     return float(x) if math.isfinite(x) else repr(float(x))

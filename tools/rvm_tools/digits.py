@@ -1,4 +1,4 @@
-"""Which results of a run have lost their digits to rounding, by an estimate of their errors."""
+"""The results of a run that have lost their digits to rounding, by estimated errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LostDigits:
     off: float
 
     def warning(self, inputs: Mapping[str, Any], where: Where) -> Diagnostic:
-        """What there is to say of it."""
+        """The warning about it."""
         return Diagnostic(
             "C006",
             f"`{self.name}` has lost its digits to rounding: it is {self.value}, "
@@ -72,7 +72,7 @@ def lost_digits(
 
 
 def come_back_hint(digits: Sequence[LostDigits] | None) -> str:
-    """What helps where a run does not come back to its start, of which this is known."""
+    """A hint for a run that does not come back to its start, given its lost digits."""
     if digits:
         names = ", ".join(f"`{lost.name}`" for lost in digits)
         whose = "its" if len(digits) == 1 else "their"

@@ -21,7 +21,7 @@ from rvm.faults import InputError, Where
 from rvm_tools.literals import Reader
 
 _WITHIN = 1e-9
-"""How far a float may be from what is expected, as a share of it where it is above 1."""
+"""The allowed difference of a float from the expected value, relative to it where it exceeds 1."""
 
 _LINE = re.compile(r"^\s*(?:#\s*)?;!\s*(.*?)\s*$")
 _CODE = re.compile(r"[A-Z]\d{3}")
@@ -29,7 +29,7 @@ _CODE = re.compile(r"[A-Z]\d{3}")
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """One directive; `codes` are the errors that must come, of the file if no function is named."""
+    """One directive; `codes` are the expected errors, those of the file if no function is named."""
 
     line: int
     text: str
@@ -47,7 +47,7 @@ class Directive:
 
 
 def directives(text: str, name: str = "<text>", files: str = "any") -> list[Directive]:
-    """All directives of a source text; InputError I010 for one that can't be read.
+    """All directives of a source text; InputError I010 for an unreadable one.
 
     `files` says which files their values may name: "any", "below" or "none".
     """

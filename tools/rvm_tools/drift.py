@@ -1,4 +1,4 @@
-"""How far values are from those they should have come back to, in bits."""
+"""The distance of values from those they should have returned to, in bits."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from rvm_tools.show import parameters
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A parameter that did not come back: the bits lost of the worst number, and how many differ.
+    """A parameter that did not come back: the bits lost in its worst number, and how many differ.
 
-    A number k units in the last place off has lost the bits that k takes to write.
+    A number k units in the last place off has lost the bits that are needed to write k.
     """
 
     name: str
@@ -29,9 +29,9 @@ class Drift:
     numbers: int
     of: int
     off: float
-    """The largest distance of a number from what it was."""
+    """The largest distance of a number from its original."""
     within: bool
-    """Whether every number is within the tolerance of what it was."""
+    """Whether every number is within the tolerance of its original."""
 
     def text(self, judged: bool = True) -> str:
         """A phrase: `x: 3 bits in 2 of 100 numbers`, and whether that is too much."""

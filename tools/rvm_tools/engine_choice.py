@@ -1,4 +1,4 @@
-"""What `--explain-engine` prints: which engine runs a function, and why."""
+"""The output of `--explain-engine`: the engine for a function, and the reasons."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Values in files: `.npy`, `.npz`, `.csv` and `.json`, with `:name` for one of several.
 
-After `raw:` comes any file, whose bytes are the value; `-` is standard input, bytes as well.
+`raw:` precedes any file whose bytes are the value; `-` is standard input, as bytes too.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from rvm.host.read import DATA, read_bytes, read_stream
 from rvm_tools.literals import MAX_DEPTH, MAX_DIGITS, File, Typed, read_literal
 
 MAX_REASON = 300
-"""How much of what NumPy says of a file is shown: it quotes lines of the file."""
+"""The number of characters of NumPy's message that are shown: it quotes lines of the file."""
 RAW = "raw:"
-"""What stands before a file whose bytes are meant."""
+"""The prefix of a file whose bytes are the value."""
 STDIN = "-"
 MAX_CELL = 40
-"""How much of a cell of a table is shown."""
+"""The number of characters of a table cell that are shown."""
 SUFFIXES = (".npy", ".npz", ".csv", ".json")
 
 
@@ -109,7 +109,7 @@ def _value(source: _Source, parameter: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A file that may be read: the path as written, what is opened, the value's name if any."""
+    """A file that may be read: the path as written, the file opened, the value's name if any."""
 
     path: Path
     opened: Path
@@ -117,7 +117,7 @@ class _Source:
     regular: bool
     """Whether it must be a regular file: nobody is there to write to a pipe that a text names."""
     raw: bool = False
-    """Whether its bytes are meant, whatever its suffix."""
+    """Whether its bytes are the value, whatever its suffix."""
 
 
 def _split(file: File, base: Path) -> _Source:
@@ -156,7 +156,7 @@ def _split(file: File, base: Path) -> _Source:
 
 @contextmanager
 def _memory(path: Path) -> Iterator[None]:
-    """Where a file is read: that memory is short is a fault of the file."""
+    """A context for reading a file, in which lack of memory is an error of the file."""
     try:
         yield
     except MemoryError:
@@ -197,7 +197,7 @@ def _arrays(source: _Source) -> dict[str, NDArray[Any]]:
 
 
 def _standard_input() -> bytes:
-    """What standard input holds, read once by a command."""
+    """The contents of standard input, read once per command."""
     context = click.get_current_context(silent=True)
     kept: dict[str, Any] = {} if context is None else context.meta
     if STDIN not in kept:
@@ -231,7 +231,7 @@ def _json(source: _Source) -> Any:
 
 
 def _plain(value: Any, path: Path, depth: int = 0) -> Any:
-    """JSON as our literals: a string holds what JSON has no number for."""
+    """JSON as our literals: a string holds numbers that JSON lacks."""
     if depth > MAX_DEPTH:
         raise _failed(path, "it is nested too deeply")
     if isinstance(value, dict):
@@ -297,7 +297,7 @@ _UNSIGNED = (np.int64, np.uint64, np.float64, np.complex128)
 
 
 def _wrong_line(body: Sequence[tuple[int, str]], use: int | None) -> str:
-    """What is wrong with the first line of a table that is not as it should be."""
+    """The error in the first wrong line of a table."""
     first, wide = body[0][0], body[0][1].count(",") + 1
     for number, line in body:
         cells = line.split(",")

@@ -1,4 +1,4 @@
-"""What values that people write say about the types of a generic function's parameters."""
+"""The types of a generic function's parameters, inferred from written values."""
 
 from __future__ import annotations
 

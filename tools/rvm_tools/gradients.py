@@ -1,4 +1,4 @@
-"""What `rvm grad` does."""
+"""The command `rvm grad`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class GradientRequest(FunctionRequest):
 
 @dataclass(slots=True)
 class _GradientAnswer:
-    """All that is asked for: derivatives by parameter, and what they took."""
+    """The results of a request: derivatives by parameter, and their cost."""
 
     function: Function
     loss: str
@@ -61,13 +61,13 @@ class _GradientAnswer:
     total: int
     """Steps of both runs: forwards, and back with the adjoints."""
     lost: list[Drift]
-    """Values that did not come back to the very bits."""
+    """Values that did not come back to the bit."""
     astray: InvertibilityError | None
     """Why the adjoints cannot be trusted."""
     hessian: Result | None = None
     check: GradCheck | None = None
     error: Result | None = None
-    """By how much each number of the adjoints may be off."""
+    """The possible error of each number of the adjoints."""
 
 
 def differentiate(request: GradientRequest) -> None:
@@ -78,7 +78,7 @@ def differentiate(request: GradientRequest) -> None:
 def _differentiate(
     request: GradientRequest, output: Output | None
 ) -> tuple[dict[str, Any], Fault | None]:
-    """Do what is asked for; the answer, printed already unless JSON is wanted, and its error."""
+    """Carry out a request; the answer, printed already unless JSON is wanted, and its error."""
     program, function = request.opened()
     files = outputs(request.out, "derivatives", request.as_json)
     if streamed(files):
@@ -103,7 +103,7 @@ def _differentiate(
 
 
 def _raise_if_wrong(found: _GradientAnswer) -> None:
-    """The error that says why the derivatives are not to be trusted, if they are not."""
+    """Raise the error that explains why the derivatives cannot be trusted, if they cannot."""
     if found.astray is not None:
         raise found.astray
     if found.check is not None:

@@ -67,7 +67,7 @@ def _class_of(types: Sequence[str]) -> str:
 
 
 def _undone(row: OpRow) -> str:
-    """What undoes an opcode, with another one on some types if there is one."""
+    """The inverse of an opcode, with a different one for some types if there is one."""
     if not row.exact_inverse:
         return _code(row.inverse)
     return f"{_code(row.inverse)}, on {row.exact_types} {_code(row.exact_inverse)}"
@@ -111,7 +111,7 @@ def _written(row: OpRow) -> str:
 
 
 def _meaning(row: OpRow) -> str:
-    """The body as assignments; for what is not a sequence of those, the first sentence."""
+    """The body as assignments; for other opcodes, the first sentence of their description."""
     if not row.body:
         return row.doc.split(". ")[0].rstrip(".")
     names = [o.name for o in row.operands]
@@ -227,7 +227,7 @@ def _first_shape(row: FunctionRow, t: Scalar) -> tuple[list[ValueType], ValueTyp
 
 
 def _typings(row: FunctionRow) -> tuple[str, str]:
-    """The class of types that a function takes, and what is special about its result."""
+    """The class of types that a function takes, and the special features of its result."""
     found = {name: f for name, t in SCALARS.items() if (f := _first_shape(row, t)) is not None}
     results = {str(elem_of(r)) for _, r in found.values()}
     same = all(str(elem_of(r)) == name for name, (_, r) in found.items())
@@ -241,7 +241,7 @@ def _typings(row: FunctionRow) -> tuple[str, str]:
 
 
 def _derivative(row: FunctionRow, names: Sequence[str]) -> str:
-    """What the arguments' adjoints gain, for f64 (or c128), on the first shapes that have it."""
+    """The terms for the arguments' adjoints, for f64 (or c128), on the first shapes with any."""
     for t in (F64, SCALARS["c128"]):
         for ranks in _shapes(row.arity):
             found = _typed(row, t, ranks)

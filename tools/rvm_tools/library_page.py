@@ -32,7 +32,7 @@ _HEADS = re.compile(r"^(?:func|pure|record) (\w+)", re.M)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a file of the library declares: its head as written, what it does, and at what cost."""
+    """A declaration in a file of the library: its head as written, description and cost."""
 
     name: str
     head: str
@@ -41,7 +41,7 @@ class Entry:
 
 
 def entries(file: str) -> list[Entry]:
-    """What a file, `std/fold.rasm`, declares, in order."""
+    """The declarations of a file, `std/fold.rasm`, in order."""
     source = Source(file, text_of(file))
     return [_entry(source, name) for name in _HEADS.findall(source.text)]
 

@@ -45,17 +45,17 @@ class File:
 
     spec: str
     allowed: str = ""
-    """For a path in a text of a program, which files it may be, as `--includes` has it."""
+    """For a path in a program's text: the files that it may name, as in `--includes`."""
 
 
 MAX_DEPTH = 64
-"""How deeply lists and records may be nested."""
+"""The largest nesting depth of lists and records."""
 MAX_DIGITS = 4000
 """Digits of an integer, and the decimal exponent of a real number, that are read."""
 SHOWN = 120
-"""How much of a text is shown with a message."""
+"""The number of characters of a text shown with a message."""
 TEXT = "text:"
-"""What stands before a text without quotes."""
+"""The prefix of a text without quotes."""
 _HINT = (
     "a value is a number, true, false, [a, list], {field: value}, "
     "zeros(5), ones(2, 3), range(10), text:letters, @file, or @raw:file for its bytes"
@@ -77,7 +77,7 @@ _SPACE = re.compile(r"\s*")
 
 
 class Reader:
-    """A position in a text, and what can be read from there."""
+    """A position in a text, and the parsers from there."""
 
     def __init__(
         self, text: str, position: int = 0, files: str | None = "", name: str = ""
@@ -94,7 +94,7 @@ class Reader:
         self.space()
 
     def text_after(self, at: int) -> bytes:
-        """All that follows a position, as it stands."""
+        """The whole text after a position, unchanged."""
         self.at = at
         return self._read(encoded, self.text[at:], at)
 
@@ -116,7 +116,7 @@ class Reader:
             self.fail(f"`{sign}` is expected")
 
     def word(self) -> str | None:
-        """The name that comes next, if one does."""
+        """The next name, if there is one."""
         found = _WORD.match(self.text, self.at)
         if found is None:
             return None
@@ -125,7 +125,7 @@ class Reader:
         return found[0]
 
     def bracketed(self) -> str:
-        """What comes next in brackets, brackets included; nothing if there are none."""
+        """The next text in brackets, with the brackets; nothing if there is none."""
         start = self.at
         depth = 0
         for at, c in enumerate(self.text[start:], start):
@@ -148,7 +148,7 @@ class Reader:
         raise InputError("I010", message, notes=_marked(self.text, self.at), hint=hint)
 
     def value(self) -> Any:
-        """The value that comes next."""
+        """The next value."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             self.fail("this is nested too deeply")
@@ -226,7 +226,7 @@ class Reader:
         return out
 
     def _read(self, of: Callable[[str, str], bytes], text: str, at: int) -> bytes:
-        """A text's bytes; what of a command line is not UTF-8 is as it was."""
+        """A text's bytes; parts of a command line that are not UTF-8 remain unchanged."""
         try:
             return of(text, "surrogateescape")
         except Misspelt as wrong:
@@ -305,7 +305,7 @@ class Reader:
 
 
 def _marked(text: str, at: int) -> tuple[str, str]:
-    """A text with a mark under a position, or what is around the position of a long one."""
+    """A text with a mark under a position, or the part around the position of a long text."""
     first = max(0, at - SHOWN // 2) if len(text) > SHOWN else 0
     shown = text[first : first + SHOWN]
     shown = ("…" if first else "") + shown + ("…" if first + SHOWN < len(text) else "")

@@ -1,4 +1,4 @@
-"""What `rvm run --explain-vector` prints: a verdict on every loop that a run may reach."""
+"""The output of `rvm run --explain-vector`: a verdict on every loop that a run may reach."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_LOOP = 40
 
 
 def explain_vector(file: str, function: str | None, as_json: bool) -> None:
-    """Print which loops are vectorised, and why the others are not."""
+    """Print which loops are vectorised, and the reasons for declining the others."""
     program = load_program(file)
     program, picked = pick_function(program, function)
     name = picked.name

@@ -43,7 +43,7 @@ def show(message: Diagnostic, style: str = "human") -> None:
 
 @contextmanager
 def warnings_to(take: Callable[[Diagnostic], object]) -> Iterator[None]:
-    """Have warnings about source texts taken, whatever filters say of them, until the end."""
+    """A context in which warnings about source texts go to `take`, whatever the filters."""
     with warnings.catch_warnings():
         others = warnings.showwarning
 

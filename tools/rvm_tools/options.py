@@ -16,11 +16,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 MAX_SHOWN = 40
-"""How much of what was written is shown where it is wrong."""
+"""The number of characters of wrong input that are shown."""
 
 
 class OneOf(click.Choice[str]):
-    """One of some words; of one that is misspelt the message says which it may be."""
+    """A choice among words; the message for a misspelt one suggests the probable word."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         near = meant(value, self.choices)
@@ -67,10 +67,10 @@ BYTES = _amount(
 
 
 def quarter_of_memory() -> int | None:
-    """A quarter of the computer's memory in bytes, where that can be known.
+    """A quarter of the computer's memory in bytes, if known.
 
-    What the machine counts is a little more than what it takes; so a recursion without an end
-    comes to its limit before the computer does.
+    The machine counts a little more than it takes, so endless recursion reaches its limit before
+    that of the computer.
     """
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
@@ -79,7 +79,7 @@ def quarter_of_memory() -> int | None:
 
 
 _INCLUDES = "rvm_tools.includes"
-"""Where a command's context keeps what its program may include."""
+"""The key in a command's context for the files that its program may include."""
 
 
 def _keep_includes(ctx: click.Context, param: click.Parameter, value: str) -> None:
@@ -87,7 +87,7 @@ def _keep_includes(ctx: click.Context, param: click.Parameter, value: str) -> No
 
 
 def allowed_includes() -> str:
-    """Which files the program of this command may include."""
+    """The files that the program of this command may include."""
     ctx = click.get_current_context(silent=True)
     return "any" if ctx is None else str(ctx.meta.get(_INCLUDES, "any"))
 
@@ -105,7 +105,7 @@ def includes_option(f: F) -> F:
 
 
 _READING = "rvm_tools.reading"
-"""Where a command's context keeps how its program is to be read."""
+"""The key in a command's context for the options of reading its program."""
 
 
 def _keep_reading(ctx: click.Context, param: click.Parameter, value: Any) -> None:
@@ -115,7 +115,7 @@ def _keep_reading(ctx: click.Context, param: click.Parameter, value: Any) -> Non
 
 
 def reading_options() -> dict[str, Any]:
-    """What this command was told of how to read its program, for the front end."""
+    """The options of reading this command's program, for the front end."""
     ctx = click.get_current_context(silent=True)
     return {} if ctx is None else dict(ctx.meta.get(_READING, {}))
 

@@ -17,9 +17,9 @@ from rvm.host.write import is_direct
 from rvm_tools.programs import write_arrays, written
 
 ALL = (".npz", ".json", ".csv")
-"""What holds several values by name."""
+"""Formats that hold several values by name."""
 ONE = (".bin", ".npy", ".csv", ".json")
-"""What holds one value."""
+"""Formats that hold one value."""
 
 RAW = "@raw:"
 """Stands before a file that gets the bytes of a value, as before one that they are read from."""
@@ -27,16 +27,16 @@ RAW = "@raw:"
 
 @dataclass(frozen=True, slots=True)
 class OutputFile:
-    """A file that is to be written: of one value, or of all if there is no name."""
+    """A file to be written: with one value, or with all if there is no name."""
 
     file: str
     name: str = ""
     raw: bool = False
-    """Whether it gets the bytes of one value, whatever its suffix."""
+    """Whether it receives the bytes of one value, whatever its suffix."""
 
     @property
     def kind(self) -> str:
-        """The suffix of its format; what goes to a stream is an archive, or one value's bytes."""
+        """The suffix of its format; a stream receives an archive, or one value's bytes."""
         suffix = Path(self.file).suffix.lower()
         if self.file == "-" or self.raw:
             return ".bin"
@@ -51,10 +51,10 @@ def streamed(found: Iterable[OutputFile]) -> bool:
 
 
 def outputs(words: Sequence[str], what: str, as_json: bool) -> list[OutputFile]:
-    """The files that options `--out` name; UsageError U012 for a format that is not written.
+    """The files named by options `--out`; UsageError U012 for a format that cannot be written.
 
-    `what` is what the values are called in messages; `as_json` is whether standard output gets
-    an object of JSON.
+    `what` is the name of the values in messages; `as_json` says whether standard output is an
+    object of JSON.
     """
     found = [_output(word, what) for word in words]
     if as_json and streamed(found):

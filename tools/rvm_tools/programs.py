@@ -40,7 +40,7 @@ def load_program(file: str) -> Program:
 
 
 def _raised_in(file: str, error: BaseException) -> list[FrameSummary]:
-    """Where in a file in Python, which is run for its functions, an error comes from."""
+    """The position in a Python file, which is run for its functions, from which an error comes."""
     if not file.endswith(".py"):
         return []
     path = str(Path(file).resolve())
@@ -146,10 +146,10 @@ def unwritable(file: str, error: OSError) -> UsageError:
 def pick_function(
     program: Program, name: str | None, values: Mapping[str, Any] | None = None, base: Path = Path()
 ) -> tuple[Program, Function]:
-    """The function to run, and the program that has it: the one named, else the entry.
+    """The function to run, and the program that has it: the named one, else the entry.
 
-    A generic one is made for the types that it is named with, `axpy[f32]`, or that follow from
-    `values` as people write them.  UsageError U001 if there is none.
+    A generic function is made for the types in its name, `axpy[f32]`, or for those that follow from
+    the written `values`.  UsageError U001 if there is none.
     """
     given: Mapping[str, Any] = values or {}
     if program.generics is not None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RunBar(LateBar):
-    """What a machine calls while it runs: shows its steps, and how fast they are made."""
+    """A callback of a running machine that shows its steps, and their rate."""
 
     def __init__(self, start: int, total: int | None, what: str) -> None:
         super().__init__(what, total)
@@ -28,16 +28,16 @@ class RunBar(LateBar):
         self.show(done, f"{done:,} steps, {speed / 1e6:.2f} M/s")
 
     def aim(self, start: int, total: int | None) -> None:
-        """Go on with another part of `total` ticks, which begins at time `start`."""
+        """Continue with another part of `total` ticks, which begins at time `start`."""
         self.start, self._since = start, perf_counter()
         self.reset(total)
 
 
 @contextmanager
 def watching(machine: Machine, total: int | None, what: str) -> Iterator[None]:
-    """Show the machine's progress within, if standard error is a terminal.
+    """Show the machine's progress during the context, if standard error is a terminal.
 
-    `total` is the number of ticks to come if it is known, `what` says which way the run goes.
+    `total` is the number of ticks to come if known, `what` names the run's direction.
     """
     if not sys.stderr.isatty():
         yield
@@ -53,7 +53,7 @@ def watching(machine: Machine, total: int | None, what: str) -> Iterator[None]:
 
 @contextmanager
 def naming(what: str) -> Iterator[Callable[[str], None]]:
-    """A function that takes what comes next, and shows it and how many came before."""
+    """A function that shows the name of the next item, and the number of items before it."""
     if not sys.stderr.isatty():
         yield lambda text: None
         return

@@ -1,4 +1,4 @@
-"""What `rvm pure` does."""
+"""The command `rvm pure`."""
 
 from __future__ import annotations
 

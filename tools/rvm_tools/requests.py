@@ -1,4 +1,4 @@
-"""What commands that run a function are asked for, and how their answers are printed as JSON."""
+"""Requests of commands that run a function, and the printing of their answers as JSON."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class FunctionRequest:
     bits: str = "stated"
 
     def opened(self) -> tuple[Program, Function]:
-        """The program, and the function that is asked for."""
+        """The program, and the requested function."""
         program = load_program(self.file)
         values = assignments(self.values, Path()) if program.generics is not None else {}
         return pick_function(program, self.function, values)
@@ -117,7 +117,7 @@ def asked_inputs(
 
 
 def _heads(program: Program) -> dict[str, dict[str, bool]]:
-    """For each function its parameters, and whether a value has to be given for them."""
+    """For each function its parameters, and whether each requires a value."""
     heads = {f.name: {p.name: start_of(f, p) is None for p in f.params} for f in program.functions}
     if program.generics is not None:
         for name in program.generics.names:
@@ -135,8 +135,8 @@ def answer(
 ) -> None:
     """Do a command's work, which prints, or whose answer is printed as one JSON object.
 
-    `work` takes what is called with the lines that the program prints, and gives the answer and
-    what is wrong with it, if anything is: that is raised, or in the object, with its exit code.
+    `work` takes a callback for the lines that the program prints, and returns the answer and its
+    error, if any. The error is raised, or is in the object, with its exit code.
     """
     if not as_json:
         _, wrong = work(None)

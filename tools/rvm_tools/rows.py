@@ -14,7 +14,7 @@ from rvm_tools.trial import Trial
 
 @dataclass(slots=True)
 class CheckRow:
-    """A line of the report: a check, its verdict, what there is to say, and what went wrong."""
+    """A line of the report: a check, its verdict, notes, and errors."""
 
     what: str
     verdict: str = "ok"
@@ -43,7 +43,7 @@ class CheckRow:
         self.engines.append(by)
 
     def doubt(self, known: int, notes: tuple[str, ...]) -> None:
-        """Of errors but the first `known` make warnings, the first of each message."""
+        """Turn errors except the first `known` into warnings, the first of each message."""
         for error in self.errors[known:]:
             for d in error.diagnostics:
                 told = replace(d, severity="warning", notes=d.notes + notes)
@@ -53,13 +53,13 @@ class CheckRow:
             self.verdict = "?"
 
     def name_engines(self, every: Sequence[str]) -> None:
-        """Say in each error which engine gave it, where not all did."""
+        """Say in each error which engine gave it, unless all did."""
         for error, engines in zip(self.errors, self.engines, strict=True):
             if engines and engines != set(every):
                 error.notes = (f"on the {', '.join(sorted(engines))} engine", *error.notes)
 
     def take(self, trial: Trial, inputs: Mapping[str, Any], where: Where) -> None:
-        """Count a trial in, of a run on these inputs that is asked for there."""
+        """Add a trial of a run on these inputs, requested at this place."""
         for lost in trial.digits or ():
             self.warnings.setdefault(lost.name, lost.warning(inputs, where))
         self.steps = max(self.steps, trial.steps)
@@ -83,7 +83,7 @@ class CheckRow:
                 )
 
     def summary(self, strict: bool) -> str:
-        """What the trials came to."""
+        """A summary of the trials."""
         parts = [count(self.steps, "step")]
         lost = ", ".join(f"{k} {n} ({self.off[k]:.1g})" for k, n in self.lost_bits.items())
         parts.append(f"lost bits: {lost}" if lost else "every bit comes back")

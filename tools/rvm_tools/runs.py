@@ -1,4 +1,4 @@
-"""What `rvm run` does."""
+"""The command `rvm run`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RunRequest(FunctionRequest):
 
 @dataclass(slots=True)
 class _Leg:
-    """One way of a run: where it went and what the parameters were at its end."""
+    """One direction of a run: where it went, and the parameters at its end."""
 
     way: str
     steps: int
@@ -57,7 +57,7 @@ def run(request: RunRequest) -> None:
 
 
 def _run(request: RunRequest, output: Output | None) -> tuple[dict[str, Any], Fault | None]:
-    """Do what is asked for; the answer, printed already unless JSON is wanted, and its error."""
+    """Carry out a request; the answer, printed already unless JSON is wanted, and its error."""
     program, function = request.opened()
     files = outputs(request.out, "results", request.as_json)
     check_names(files, [name for name, _ in show.parameters(function)])
@@ -142,7 +142,7 @@ def _estimated(target: Target, before: Sequence[Any], leg: _Leg, quiet: bool) ->
 
 
 def _come_back_hint(target: Target, before: Sequence[Any], leg: _Leg) -> str:
-    """What helps where the run from these registers to the end of a leg did not come back."""
+    """A hint for a run from these registers to the end of a leg that did not come back."""
     from rvm_tools.digits import come_back_hint, lost_digits
 
     return come_back_hint(lost_digits(target, before, leg.regs, leg.steps))
@@ -166,7 +166,7 @@ def page_width() -> int:
 
 
 def _verdict(lost: Sequence[Drift]) -> str:
-    """What a round trip came to, in a line."""
+    """The outcome of a round trip, in a line."""
     if not lost:
         return "back at the start: every bit is as it was"
     head = "" if all(d.within for d in lost) else "not "

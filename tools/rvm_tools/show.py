@@ -148,7 +148,7 @@ def array_text(
 
 
 def as_json(function: Function, regs: Sequence[Any]) -> dict[str, Any]:
-    """The parameters by name as JSON values; what JSON has no number for is a string literal."""
+    """The parameters by name as JSON values; numbers that JSON lacks are string literals."""
     return {p.name: _layout_json(function, p.layout, regs) for p in function.params}
 
 
@@ -177,7 +177,7 @@ def _number_json(t: Scalar, raw: Any) -> Any:
 
 
 def info_json(info: Info) -> dict[str, Any]:
-    """What a run says of itself."""
+    """The info of a run."""
     return {"erased_bits": info.erased_bits, "drift": info.drift, "bits": info.bits}
 
 

@@ -1,4 +1,4 @@
-"""Standard streams that take every character, whatever they are encoded in."""
+"""Standard streams that accept every character, whatever their encoding."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DRAWN = str.maketrans(
         **dict.fromkeys("▸→", ">"),
     }
 )
-"""What pictures are drawn with, for streams that have none of it; all others become escapes."""
+"""The characters of pictures, for streams that have none of them; all others become escapes."""
 
 
 def prepare() -> None:
@@ -40,7 +40,7 @@ def prepare() -> None:
 
 
 def _escaped(error: UnicodeError) -> tuple[str, int]:
-    """What is written for characters that an encoding does not have."""
+    """The replacement for characters that an encoding does not have."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     text = error.object[error.start : error.end].translate(_DRAWN)

@@ -30,7 +30,7 @@ def write_stubs(files: Sequence[str]) -> None:
 
 
 def check_stubs(files: Sequence[str]) -> None:
-    """Say which stubs are missing or out of date, and exit with 1 if there are any."""
+    """Report which stubs are missing or out of date, and exit with 1 if there are any."""
     stale = False
     for file, path in _paths(files):
         text = stub_text(load_program(file), Path(file).name)

@@ -1,4 +1,4 @@
-"""Stubs of programs: `.pyi` texts by which type checkers know functions, parameters, results."""
+"""Stubs of programs: `.pyi` texts that describe functions, parameters and results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rvm.run.binding import start_of
 from rvm.types import SCALARS, Array, Scalar, Stack, elem_of
 
 MARK = "# Written by `rvm stubs`"
-"""How the text of a stub begins; other files are not written over."""
+"""The beginning of a stub; files without it are not overwritten."""
 _OPTIONS = "**options: Unpack[RunOptions]"
 _NARROW = "  # type: ignore[override]"
 """A stub's function takes its own names only, where the class that it overrides takes any."""
@@ -26,7 +26,7 @@ _TYPED = "rvm.library.typed"
 
 
 class _Python(NamedTuple):
-    """A kind of numbers in Python: what is taken for a number, and what is given back."""
+    """A kind of numbers in Python: the types accepted, and the type returned."""
 
     taken: str
     given: str
@@ -45,7 +45,7 @@ _ANY = _Python("Any", "Any")
 
 
 def stub_path(file: str) -> Path:
-    """Where the stub of a file belongs: beside it.  UsageError U006 if it can't be imported."""
+    """The path of a file's stub, beside it. UsageError U006 if it can't be imported."""
     path = Path(file)
     if path.suffix == ".py":
         raise UsageError(
@@ -116,10 +116,10 @@ def _function(program: Program, function: Function) -> str:
 
 
 def _heads(taken: list[tuple[str, str]], optional: list[bool]) -> list[list[str]]:
-    """What stands in the head of a call, in every way in which it may be given.
+    """The parameter lists of a call, for every way in which it may be made.
 
-    One that has to be given may stand behind one that has not; Python has no such heads.  Then
-    either all are given, or it goes by name.
+    A required parameter may follow an optional one, which Python does not allow. Then either all
+    are given, or it is given by name.
     """
     needed = [k for k, free in enumerate(optional) if not free]
     first = optional.index(True) if True in optional else len(optional)
@@ -142,7 +142,7 @@ def _generic(program: Program, name: str, parameters: tuple[str, ...]) -> str:
 
 
 def _free(names: list[str], function: str) -> bool:
-    """Whether names of parameters mean nothing else where they stand in a stub."""
+    """Whether names of parameters have no other meaning in a stub."""
     from rvm.library import typed
 
     own = {"self", "loss", "wrt", "given", "error", "info", "np", "NDArray", "Any", "overload"}
@@ -238,7 +238,7 @@ def _array(t: Scalar) -> str:
 
 
 def _taken(function: Function, layout: Layout) -> str:
-    """What a parameter takes; for a record any object with these attributes will do."""
+    """The type accepted for a parameter; for a record any object with these attributes."""
     if isinstance(layout, Record):
         return "object"
     match function.registers[layout].type:

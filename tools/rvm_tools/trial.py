@@ -1,4 +1,4 @@
-"""One trial: a function run there and back on one engine, and what became of its parameters."""
+"""A trial: a function run forwards and back on one engine, and its parameters afterwards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rvm_tools.show import number_text
 
 @dataclass(slots=True)
 class Trial:
-    """What happened.  `ended_by` is the error that turned the run back, if one did."""
+    """The outcome. `ended_by` is the error that turned the run back, if there was one."""
 
     engine: str
     steps: int = 0
@@ -33,12 +33,12 @@ class Trial:
     """The parameters at the far end."""
     ended_by: RvmError | None = None
     failed: RvmError | None = None
-    """The error on the way back, of which there should be none."""
+    """The error on the way back; there should be none."""
     lost: list[Drift] = field(default_factory=list)
     erased_bits: int = 0
     residue_bytes: int = 0
     digits: list[LostDigits] | None = None
-    """Results that have lost their digits; None where that is not known, or was not asked."""
+    """Results that have lost their digits; None if not known, or not requested."""
 
 
 def attempt(
@@ -101,7 +101,7 @@ def was_limited(trial: Trial) -> bool:
 def same(function: Function, a: Trial, b: Trial, within: float = 0.0) -> bool:
     """Whether two trials took as many steps, ended alike, and had the same bits at the far end.
 
-    Floats may differ `within` so many parts of themselves.
+    Floats may differ by the relative amount `within`.
     """
     codes = [None if t.ended_by is None else t.ended_by.code for t in (a, b)]
     if codes[0] != codes[1] or a.steps != b.steps:
@@ -113,7 +113,7 @@ def same(function: Function, a: Trial, b: Trial, within: float = 0.0) -> bool:
 def differences(
     function: Function, regs: Sequence[Any], expected: Mapping[str, Any], within: float
 ) -> dict[str, tuple[str, str]]:
-    """What is not as expected: what it is, and what it should be; of an array one number."""
+    """The unexpected values: the actual and the expected one; for an array, one number."""
     out: dict[str, tuple[str, str]] = {}
     for param in function.params:
         if param.name not in expected:
@@ -151,7 +151,7 @@ def _flat(function: Function, layout: Layout, value: Any) -> Iterator[tuple[int,
 
 
 def _agree(sys: NumberSystem, a: NDArray[Any], b: NDArray[Any], within: float) -> NDArray[Any]:
-    """For each number whether it is what is expected."""
+    """For each number, whether it is the expected one."""
     if sys.exact and not sys.type.is_fixed:
         return np.asarray(a == b)
     with np.errstate(all="ignore"):

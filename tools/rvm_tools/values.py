@@ -1,7 +1,7 @@
-"""From what people write to a parameter's value: literals and files given their types.
+"""From written values to a parameter's: literals and files converted to its type.
 
-A conversion that would change a number is refused; the command line owns its arrays, so that
-numbers of another type which are the same (`3` for an f64, an int32 file for an i64) do convert.
+A conversion that would change a number is refused. The command line owns its arrays, so equal
+numbers of another type (`3` for an f64, an int32 file for an i64) are converted.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def inputs_for(
 ) -> dict[str, Any]:
     """The arguments of a call: each parameter's value in its type.
 
-    InputError I001 names everything that is missing, I002 what is not a parameter, I003 and I004
-    what has another type or shape.
+    InputError I001 names all missing values, I002 a name that is not a parameter, I003 and I004 a
+    value of another type or shape.
     """
     names = [p.name for p in function.params]
     for name in given:
@@ -221,7 +221,7 @@ def _typed(sys: NumberSystem, given: Typed) -> Any:
 
 
 def array_of(t: Array, wanted: str, name: str, value: Any) -> NDArray[Any]:
-    """A list, or what makes or was read from a file, as an array; InputError if it cannot be."""
+    """A list, made array or file contents as an array; InputError if that is impossible."""
     sys = system(t.elem)
     if isinstance(value, MadeArray):
         value = Grid(_make(value))

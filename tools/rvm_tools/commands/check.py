@@ -1,4 +1,4 @@
-"""`rvm check`: everything about a program that can be checked without knowing what it is for."""
+"""`rvm check`: all checks of a program that need no knowledge of its purpose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rvm debug`: a function under a debugger that goes both ways."""
+"""`rvm debug`: a function under a debugger that runs in both directions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rvm pebble`: what to hold and what to compute again, on chains of steps and on graphs."""
+"""`rvm pebble`: plans of what to hold and what to recompute, on chains of steps and on graphs."""
 
 from __future__ import annotations
 

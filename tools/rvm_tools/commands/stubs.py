@@ -1,4 +1,4 @@
-"""`rvm stubs`: what type checkers know of programs, as `.pyi` files."""
+"""`rvm stubs`: stubs of programs for type checkers, as `.pyi` files."""
 
 from __future__ import annotations
 

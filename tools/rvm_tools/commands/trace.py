@@ -1,4 +1,4 @@
-"""`rvm trace`: what a run executes, erases and costs, by opcode, line and function."""
+"""`rvm trace`: executed instructions, erased bits and costs of a run, by opcode, line, function."""
 
 from __future__ import annotations
 

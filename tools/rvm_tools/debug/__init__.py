@@ -1,4 +1,4 @@
-"""The debugger: a session without a screen, and what people and scripts talk to it with.
+"""The debugger: a session without a screen, and its user interfaces for people and scripts.
 
 `session.Session` is the model: methods that travel, stop and look.  `commands` are its text
 commands; the prompt, scripts and other front ends are thin clients of the two.

@@ -1,7 +1,7 @@
-"""What a journey arms: a machine's frames with the traps that its probes and its goal ask for.
+"""The arming of a journey: a machine's frames with the traps for its probes and its goal.
 
-Frames are armed when a journey begins and when probes change on the way, not at every trap: what
-armed code calls is armed, and what it returns to still is.
+Frames are armed when a journey begins and when probes change on the way, not at every trap: the
+code that armed code calls or returns to is armed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rvm_tools.debug.watches import looker
 _MAX_ARMORIES = 12
 """Kinds of journeys whose compiled code is kept."""
 Extras = list[tuple[Frame, frozenset[Hashable]]]
-"""What is asked for single frames, by depth."""
+"""Requests for single frames, by depth."""
 
 
 class Armer:
@@ -33,7 +33,7 @@ class Armer:
         self._version = 0
 
     def goals(self, journey: Journey) -> Extras:
-        """What a journey that begins here asks for the present frames."""
+        """The requests for the present frames of a journey that begins here."""
         frames = self.machine.state.frames
         found: Extras = []
         for depth, frame in enumerate(frames):

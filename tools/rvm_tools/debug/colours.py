@@ -17,7 +17,7 @@ _REMARK = re.compile(r"\[(inside|undoing it): |now (true|false|without a value)$
 
 
 def row(text: str, base: str = "") -> Text:
-    """A row as a listing has it: margin, code, perhaps a second column or a remark."""
+    """A row of a listing: margin, code, and optionally a second column or a remark."""
     found = _ROW.fullmatch(text)
     if found is None:
         return Text(text, style=base)

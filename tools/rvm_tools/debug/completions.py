@@ -1,4 +1,4 @@
-"""How a command may go on: commands, places, functions, labels, marks, files, by what it takes."""
+"""Completions of commands: commands, places, functions, labels, marks, files, by argument kind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EDGES = ("start", "end")
 
 
 def completions(console: Console, text: str) -> tuple[int, list[str]]:
-    """What the last word of a command may become: where in the text it begins, and the words."""
+    """Completions of a command's last word: its position in the text, and the words."""
     head = text.lstrip()
     word = re.search(r"[\w?!-]*$", head)
     if word is not None and word[0] == head:
@@ -76,7 +76,7 @@ def _known(console: Console, takes: str) -> Iterator[str]:
 
 
 def live_names(console: Console) -> Iterator[str]:
-    """What expressions of the frame that is looked at can name: registers, lengths, fields."""
+    """Names for expressions in the selected frame: registers, lengths, fields."""
     frame = console.session.frame
     function, regs = frame.code.function, frame.regs
     for name in names(function, regs):

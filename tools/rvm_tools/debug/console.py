@@ -1,7 +1,7 @@
-"""The text commands of a session: finding them, running them, collecting what they say.
+"""The text commands of a session: finding them, running them, collecting their output.
 
-A command may be shortened while it is unambiguous, an empty line repeats the last one, and what
-goes wrong is a message.  Prompts, scripts and tests all talk to a `Console`.
+A command may be abbreviated while it is unambiguous, an empty line repeats the last one, and errors
+become messages.  Prompts, scripts and tests all use a `Console`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from rvm_tools.trace.table import joules
 
 _Run = Callable[["Console", str], None]
 SEEK = re.compile(r"[+-]\d|\d+(?:\.\d+)?%$|@\w|start$|end$")
-"""What goes to a time without the word `goto`."""
+"""Input that goes to a time without the word `goto`."""
 _MODULES = ("moves", "stops", "views", "files")
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A text command: its names (the first is the full one), how it is used, what it does."""
+    """A text command: its names (the first is the full one), its usage, its function."""
 
     names: tuple[str, ...]
     usage: str
@@ -41,11 +41,11 @@ class Command:
     repeats: bool = False
     """Whether an empty line repeats it."""
     takes: str = ""
-    """What stands after it: a kind of thing that `completions` knows, or words between `|`."""
+    """The kind of its arguments: one that `completions` knows, or words separated by `|`."""
 
     @property
     def takes_more(self) -> bool:
-        """Whether anything stands after the name."""
+        """Whether it takes arguments."""
         return " " in self.usage
 
 
@@ -89,7 +89,7 @@ class OutputLine:
 
 @dataclass(slots=True)
 class Answer:
-    """What a command said and where it led."""
+    """The output of a command, and where it led."""
 
     command: str
     lines: list[OutputLine] = field(default_factory=list)
@@ -114,7 +114,7 @@ class Answer:
 class Console:
     """A session and its text commands.
 
-    `show` is given every line as soon as there is one; width is that of the page.
+    `show` is called with every line as soon as it is ready; width is that of the page.
     """
 
     def __init__(
@@ -131,11 +131,11 @@ class Console:
         """Whether plain steps go backwards."""
         self.finished = False
         self.model = model
-        """What says what energy the run takes."""
+        """The model of the run's energy."""
         self.last = ""
         """The command that an empty line repeats."""
         self.page: dict[str, Any] = {}
-        """Where the next page of `x` and `l` begins."""
+        """The start of the next page of `x` and `l`."""
         self.answer = Answer("")
         self._nested = 0
         session.say = lambda text: self.out(text, "printed")
@@ -146,7 +146,7 @@ class Console:
         return -1 if self.reverse else 1
 
     def out(self, text: str = "", style: str = "") -> None:
-        """Say something: one line, or several."""
+        """Print one or several lines."""
         if style != "printed":
             self.session._travel.onlooker.says()
         for part in text.split("\n"):
@@ -156,7 +156,7 @@ class Console:
 
     @at_once
     def execute(self, text: str) -> Answer:
-        """Run a command; what goes wrong is in the answer, never raised."""
+        """Run a command; errors are in the answer, never raised."""
         text = text.strip()
         if not text:
             text = self.last
@@ -195,7 +195,7 @@ class Console:
             onlooker.ends()
 
     def prompt(self) -> str:
-        """`[t=120 2.9% 0 J >]`: the time, how far that is, energy, the direction of plain steps.
+        """`[t=120 2.9% 0 J >]`: the time, its share of the run, energy, direction of plain steps.
 
         The energy is what erasing bits must have taken on the way from the start to here.
         """

@@ -1,7 +1,7 @@
-"""What a session's run has cost: counters at a time, and the profile of any window of time.
+"""The costs of a session's run: counters at a time, and the profile of any window of time.
 
-A profile is not recorded, it is recomputed: the machine goes to the window's beginning, runs
-through it counting, and comes back.
+A profile is not recorded but recomputed: the machine goes to the window's beginning, runs through
+it counting, and comes back.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rvm_tools.trace.energy import Model, landauer
 from rvm_tools.trace.table import joules
 
 FLOOR = landauer()
-"""What is known at every time without counting: k T ln 2 for each erased bit."""
+"""The cost known at every time without counting: k T ln 2 for each erased bit."""
 TOP = 12
 """Lines of a profile that are shown."""
 _LONGEST = 100
@@ -32,7 +32,7 @@ _LONGEST = 100
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """What ran between two times, in ticks: by (function, source, line), and by opcode."""
+    """The ticks that ran between two times: by (function, source, line), and by opcode."""
 
     begin: int
     end: int
@@ -53,7 +53,7 @@ def energy_lines(session: Session) -> Iterator[str]:
 
 
 def floor(session: Session) -> float:
-    """The joules that erasing must have taken on the way from the start to here."""
+    """The minimum energy in joules of the bits erased from the start to here."""
     return FLOOR.energy(Tally(erased=Counter(here=session.erased)))
 
 
@@ -63,11 +63,11 @@ def floor_text(session: Session) -> str:
 
 
 def again(session: Session) -> Session:
-    """Another session on the same run, at its start; it is silent and knows no stops.
+    """A second session on the same run, at its start, without output or stops.
 
-    The session itself stays where it is: a run that erases could not be taken back and forth.
-    Ctrl-C and `Session.interrupt` of the session end the other's journeys too.  UsageError U037
-    if the session is edited.
+    The session itself stays where it is: a run that erases bits could not be taken back and forth.
+    Ctrl-C and `Session.interrupt` of the session end the other's journeys too. UsageError U037 if
+    the session is edited.
     """
     if session.diverged is not None:
         raise UsageError(
@@ -89,9 +89,9 @@ def again(session: Session) -> Session:
 
 
 def tallies(fresh: Session, times: Iterable[int]) -> Iterator[tuple[int, Tally]]:
-    """What a run has taken from its start up to each of some ascending times, and those times.
+    """The costs of a run from its start to each of some ascending times, with those times.
 
-    `fresh` stands at its start.  Ends early where a time can't be reached.
+    `fresh` is at its start.  Ends early if a time cannot be reached.
     """
     with _counting(fresh) as counts:
         for time in times:
@@ -103,7 +103,7 @@ def tallies(fresh: Session, times: Iterable[int]) -> Iterator[tuple[int, Tally]]
 
 @contextmanager
 def _counting(session: Session) -> Iterator[Counts]:
-    """Within it the session's machine is on an engine that counts, the fastest there is."""
+    """A context in which the session's machine uses the fastest counting engine."""
     machine, counts = session.machine, Counts()
     engine, asked = machine._engine, session.options.engine
     machine.use(
@@ -118,7 +118,7 @@ def _counting(session: Session) -> Iterator[Counts]:
 
 
 def taken(session: Session) -> Tally:
-    """What the run has taken from its start to here: run again and counted."""
+    """The costs of the run from its start to here, found by running again and counting."""
     fresh = again(session)
     found = dict(tallies(fresh, [session.time]))
     if session.time in found:
@@ -128,7 +128,7 @@ def taken(session: Session) -> Tally:
 
 
 def tally_lines(tally: Tally, model: Model) -> Iterator[str]:
-    """What was counted, and what that takes by a model, as lines."""
+    """Lines with the counts, and their cost according to a model."""
     classes = ", ".join(f"{cls} {n:,}" for cls, n in tally.classes().items())
     yield f"counted {count(tally.executed, 'instruction')} from the start to here: {classes}"
     title = f": {model.title}" if model.title else ""
@@ -159,9 +159,9 @@ def profile(session: Session, begin: int, end: int) -> Iterator[str]:
 
 
 def _counted(session: Session, begin: int, end: int) -> _Window:
-    """Go to a time, and run to another, or to where the program fails, counting.
+    """Go to a time, and run counting to another, or to where the program fails.
 
-    The tick of a return counts for the line of its call.
+    The tick of a return is attributed to the line of its call.
     """
     session.goto(begin)
     begin = session.time

@@ -35,7 +35,7 @@ def filled(language: Language, frame: Frame, message: str) -> str:
 
 
 def check_filled(language: Language, function: Function, message: str) -> None:
-    """Refuse a text whose braces don't match, or hold what is not an expression in a function."""
+    """Refuse a text whose braces don't match, or contain something other than an expression."""
     stacks = {r.name for r in function.registers if isinstance(r.type, Stack)}
     rest = message
     while "{" in rest:
@@ -47,9 +47,9 @@ def check_filled(language: Language, function: Function, message: str) -> None:
 
 
 def edited(language: Language, frame: Frame, text: str, value: str) -> tuple[str, str]:
-    """Give a place of a frame the value of an expression; the old and the new value as text.
+    """Set a place of a frame to the value of an expression; return old and new value as text.
 
-    UsageError U035 if the value is of another type or shape.
+    UsageError U035 if the value has another type or shape.
     """
     function, regs = frame.code.function, frame.regs
     place = language.place(text, function, regs)
@@ -69,7 +69,7 @@ def edited(language: Language, frame: Frame, text: str, value: str) -> tuple[str
 
 
 def _stored(place: Place, frame: Frame, text: str, new: Any) -> tuple[str, str]:
-    """Put a value where another of its shape is; both as text."""
+    """Replace a value by another of its shape; return both as text."""
     function, regs = frame.code.function, frame.regs
     old = value_of(place, function, regs)
     before = raw_text(place.type, old)

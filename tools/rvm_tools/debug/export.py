@@ -17,13 +17,13 @@ from rvm_tools.debug.views import named_registers
 from rvm_tools.programs import write_arrays
 
 _SHORT = 1000
-"""Arrays of up to this many elements are written out; others go to a file beside the test."""
+"""The largest number of elements of arrays that are written out; others go to a file."""
 
 
 def script_of(session: Session) -> str:
-    """Commands that set up the edits, stops, marks, displays and place of a session.
+    """Commands that restore the edits, stops, marks, displays and place of a session.
 
-    UsageError U037 if a state was computed by the inverse code, which no command says.
+    UsageError U037 if a state was computed by the inverse code, which no command expresses.
     """
     out: list[str] = []
     here = session.time
@@ -63,7 +63,7 @@ def _watch_line(w: Watchpoint) -> str:
 
 
 def test_of(session: Session, path: Path) -> str:
-    """A pytest that runs the program to this time and finds the innermost frame's values there.
+    """A pytest that runs the program to this time and expects the innermost frame's values.
 
     Long arrays go to an `.npz` file beside it.
     """

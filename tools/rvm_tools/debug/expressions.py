@@ -51,7 +51,7 @@ class _Reader(ValueReader):
 
 
 def _top_of(reg: int) -> str:
-    """What the top of a stack is called among registers: no name of a text."""
+    """The internal name of a stack's top among registers, which no text can use."""
     return f"\0{reg}"
 
 
@@ -72,7 +72,7 @@ class Language:
 
     def __init__(self, program: Program) -> None:
         self._known: dict[tuple[object, ...], Expr] = {}
-        """What was read before: a tracepoint's text is filled in at every hit."""
+        """Parsed expressions: a tracepoint's text is evaluated at every hit."""
         self._declared = Declarations()
         try:
             for source in program.sources:
@@ -84,9 +84,9 @@ class Language:
     def expression(
         self, text: str, function: Function, regs: _Regs | None = None, want: Scalar | None = None
     ) -> Expr:
-        """A typed expression over a function's registers; AssemblyError says what is wrong.
+        """A typed expression over a function's registers; AssemblyError for errors in it.
 
-        Of several registers of one name, those that are live in `regs` come first.
+        Among several registers of one name, those that are live in `regs` come first.
         """
         live = None if regs is None else tuple(r is not None for r in regs)
         key = (text, function.name, live, want)
@@ -162,7 +162,7 @@ def _is_live(binding: Binding, regs: _Regs | None) -> bool:
 
 
 def names(function: Function, regs: _Regs | None = None) -> dict[str, Binding]:
-    """What a frame's names stand for."""
+    """The meanings of a frame's names."""
     out: dict[str, Binding] = {}
     for k in range(len(function.registers) - 1, -1, -1):
         register = function.registers[k]

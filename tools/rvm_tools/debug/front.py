@@ -1,4 +1,4 @@
-"""What `rvm debug` does: a session on a file and values, fed by scripts, a pipe or a prompt."""
+"""The command `rvm debug`: a session on a file and values, fed by scripts, a pipe or a prompt."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _feed(console: Console, lines: Iterable[str]) -> int:
 
 
 def _as_json(session: Session, request: DebugRequest, used: Model) -> None:
-    """One object: where the session began, and every command's answer."""
+    """One object: the session's start, and every command's answer."""
     console = Console(session, width=_BATCH_WIDTH, model=used)
     answers: list[Answer] = []
     sources: Iterator[str] = (
@@ -166,7 +166,7 @@ def _painter() -> Callable[[OutputLine], None]:
 
 
 def open_session(request: DebugRequest) -> Session:
-    """The session that a command line asks for."""
+    """Open the session that a command line requests."""
     program, function = request.opened()
     inputs = request.inputs(program, function, base=request.base)
     options = request.options()

@@ -1,4 +1,4 @@
-"""Journeys of a session: which way, how far, what to stop for; who looks on; how they ended."""
+"""Journeys of a session: direction, length, and stops; onlookers; outcomes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rvm_tools.debug.stops import StopEvent, Watchpoint
 
 @dataclass(slots=True)
 class Journey:
-    """One way to go: how far, and what to stop for besides breakpoints and watchpoints."""
+    """A journey: its direction and length, and what to stop for besides breakpoints."""
 
     direction: int
     ticks: int | None = None
@@ -31,7 +31,7 @@ class Journey:
 
 @dataclass(slots=True)
 class Arrival:
-    """How a journey ended."""
+    """The outcome of a journey."""
 
     reason: str
     events: list[StopEvent] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Arrival:
 
 
 _MAX_VISITED = 1000
-"""How many visited places are remembered."""
+"""The number of visited places that are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +50,14 @@ class Visited:
     place: int = 0
 
     def arrived(self, time: int) -> Visited:
-        """With a time after the present one, if it is another; what was ahead is gone."""
+        """The places with a new present time; later ones are discarded."""
         if self.times[self.place] == time:
             return self
         times = (*self.times[: self.place + 1], time)[-_MAX_VISITED:]
         return Visited(times, len(times) - 1)
 
     def moved(self, places: int) -> Visited:
-        """At an earlier (negative) or later place; UsageError U033 if there is none."""
+        """The places at an earlier (negative) or later one; UsageError U033 if there is none."""
         target = self.place + places
         if not 0 <= target < len(self.times):
             way = "earlier" if places < 0 else "later"
@@ -66,7 +66,7 @@ class Visited:
 
 
 class Onlooker:
-    """Is told how journeys go, in the thread in which they are made; this one does not care.
+    """Receives the progress of journeys, in their thread; this base class ignores it.
 
     A command may make several journeys.
     """
@@ -78,10 +78,10 @@ class Onlooker:
         """A journey begins; `goal` is the latest time at which it can end, None if not known."""
 
     def moves(self, machine: Machine) -> None:
-        """The machine has come further; every twentieth of a second or so, or more often."""
+        """The machine has moved; called about every twentieth of a second, or more often."""
 
     def says(self) -> None:
-        """Something is going to be shown that is not an output of the program."""
+        """Something other than the program's output is about to be shown."""
 
     def ends(self) -> None:
         """The command is over."""

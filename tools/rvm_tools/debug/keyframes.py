@@ -20,7 +20,7 @@ from rvm.state import Account, State, byte_size
 BUDGET = 256 << 20
 """Bytes of keyframes, by default."""
 FIRST = 100_000
-"""Ticks from one keyframe to the next, until there are too many of them."""
+"""The initial number of ticks between keyframes; it grows when there are too many of them."""
 FINE = 1_000
 """Ticks that are run again in strict mode at a time."""
 FINEST = 50
@@ -28,7 +28,7 @@ FINEST = 50
 _MOST = 2_048
 """Keyframes, however small they are."""
 _A_FRAME = 500
-"""Bytes that a frame takes besides its registers, about."""
+"""The approximate number of bytes of a frame besides its registers."""
 
 
 class Keyframe:
@@ -49,14 +49,14 @@ class Keyframe:
         )
 
     def state(self) -> State:
-        """A state of one's own, as that was."""
+        """A separate copy of the state."""
         made = State.__new__(State)
         made.__setstate__(_copied(self._held))
         return made
 
 
 def _copied(held: dict[str, Any]) -> dict[str, Any]:
-    """A state's plain data with memory of their own; what is one list stays one."""
+    """A state's plain data in separate memory; a shared list stays shared."""
     lists: dict[int, list[Any]] = {}
 
     def own(value: Any) -> Any:
@@ -70,7 +70,7 @@ def _copied(held: dict[str, Any]) -> dict[str, Any]:
 
 
 class Edit(NamedTuple):
-    """A change of the state at a time, and the commands that made it; None for one by hand."""
+    """A change of the state at a time, and the commands that made it; None for manual changes."""
 
     before: Keyframe
     after: Keyframe
@@ -88,10 +88,10 @@ def loses_nothing(image: Image, name: str) -> bool:
 
 
 class Keyframes:
-    """Keyframes of a session by time, not more than a budget of bytes, and its edits.
+    """Keyframes of a session by time, within a budget of bytes, and its edits.
 
-    `begin` makes the state at time 0; `exact` says that no bits are lost, so that none are needed
-    but those of edits.
+    `begin` makes the state at time 0; `exact` says that no bits are lost, so that only keyframes of
+    edits are needed.
     """
 
     def __init__(self, begin: Callable[[], State], exact: bool, budget: int = BUDGET) -> None:
@@ -101,7 +101,7 @@ class Keyframes:
         self._budget = budget
         self._keys: list[Keyframe] = []
         self._fine: list[Keyframe] = []
-        """Those of the stretch that was looked at last, close to one another."""
+        """Keyframes at short distances in the stretch examined last."""
         self._distance = FIRST
 
     @property
@@ -113,7 +113,7 @@ class Keyframes:
     # ------------------------------------------------------------ looked up
 
     def before(self, time: int, strictly: bool = True) -> tuple[int, Callable[[], State]]:
-        """The latest known state before a time (or at it): its time, and what makes it."""
+        """The latest known state before a time (or at it): its time, and a function to make it."""
         found: tuple[int, Callable[[], State]] = (0, self._begin)
         cut = bisect_left if strictly else bisect_right
         for keys in (self._keys, self._fine, [e.after for e in self.edits]):
@@ -151,7 +151,7 @@ class Keyframes:
             self._keys = [k for k in self._keys if k.time % self._distance == 0]
 
     def refine(self, state: State) -> None:
-        """Keep a state on the way from a keyframe to a time after it, for the steps to come."""
+        """Keep a state between a keyframe and a later time, for the following steps."""
         key = Keyframe(state, log=False)
         room = self._budget // 4
         if key.size * 2 > room:
@@ -163,11 +163,11 @@ class Keyframes:
             self._fine.insert(at, key)
 
     def only(self, begin: int, end: int) -> None:
-        """Forget what was refined outside a stretch of time."""
+        """Discard refined keyframes outside a stretch of time."""
         self._fine = [k for k in self._fine if begin <= k.time <= end]
 
     def edited(self, before: Keyframe, state: State, commands: tuple[str, ...] | None) -> None:
-        """The state was changed: what was known of later times is of another run."""
+        """The state was changed: keyframes of later times belong to another run."""
         earlier = self.edit_at(state.time)
         if earlier is not None:
             before = earlier.before

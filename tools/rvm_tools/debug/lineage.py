@@ -1,8 +1,7 @@
-"""Where a value came from: a walk back along swaps, moves and copies to where it was made.
+"""The origin of a value: a walk back along swaps, moves and copies to where it was made.
 
-Each leg goes back to the last instruction that changed the place, and asks its statements what
-that instruction put there: another place's value (then the walk goes on with that one), or one
-that it computed.
+Each leg goes back to the last instruction that changed the place, and finds in its statements what
+it stored: another place's value (then the walk continues with that one), or a computed one.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from rvm_tools.debug.watches import followed, watched_value
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """A station of a value's way: the time of the instruction, what it did, and its place then."""
+    """A station in a value's history: the time of the instruction, its action, and the place."""
 
     time: int
     function: str
@@ -42,14 +41,14 @@ class _Link:
 
 @dataclass(frozen=True, slots=True)
 class _At:
-    """A place of a frame, in the machine as it stands."""
+    """A place of a frame, at the machine's present time."""
 
     depth: int
     place: Place
 
 
 def origin(session: Session, text: str, limit: int = 1000) -> list[_Link]:
-    """The way of the value that a place holds, latest first; the machine ends where it was made."""
+    """The history of a place's value, latest first; the machine ends where the value was made."""
     frame = session.frame
     function = frame.code.function
     place = fixed_place(session.language.place(text, function, frame.regs), function, frame.regs)
@@ -66,7 +65,7 @@ def origin(session: Session, text: str, limit: int = 1000) -> list[_Link]:
 
 
 def _leg(session: Session, at: _At) -> tuple[_Link, _At | None]:
-    """Go back to what put the value there; the link, and where the value was before."""
+    """Go back to the instruction that stored the value; the link, and the value's earlier place."""
     frames = session.frames
     function = frames[at.depth].code.function
     name = place_text(at.place, function)
@@ -94,7 +93,7 @@ def _link(session: Session, place: str, value: str, how: str) -> _Link:
 def _from_caller(
     session: Session, at: _At, function: Function, name: str, shown: str
 ) -> tuple[_Link, _At | None]:
-    """The frame was entered with this value: the caller's argument has it."""
+    """The frame was entered with this value, which is in the caller's argument."""
     frame = session.frames[-1]
     call = frame.code.stmts(frame.pc)[0]
     if not isinstance(call, Call) or at.place.reg >= len(call.args):
@@ -155,7 +154,7 @@ def _chained(first: Index, then: object) -> Index | None:
 
 
 def _from_instruction(session: Session, at: _At, name: str, shown: str) -> tuple[_Link, _At | None]:
-    """What the instruction before which the machine now stands put into the place."""
+    """The source of the value that the next instruction puts into the place."""
     frames = session.frames
     top = frames[-1]
     code, pc = top.code, top.pc
@@ -250,7 +249,10 @@ def _is_target(session: Session, place: Place, at: _At, target: Any) -> bool:
 
 
 def _part_of(session: Session, place: Place, at: _At, target: Any) -> Index | bool | None:
-    """How the followed place lies in a place: True if it is it, an index inside it, else None."""
+    """The relation of the followed place to a place:
+
+    True if equal, an index if inside, else None.
+    """
     if _is_target(session, place, at, target):
         return True
     if target is None or target.ndim:
@@ -278,7 +280,7 @@ def _part_of(session: Session, place: Place, at: _At, target: Any) -> Index | bo
 def _source(
     session: Session, code: Code, stmt: Stmt, at: _At, target: Any
 ) -> tuple[str, Place | None] | None:
-    """What a statement puts into the followed place: how, and the place it was taken from."""
+    """How a statement sets the followed place, and the place from which it takes the value."""
     top = session.frames[-1]
     function, regs = code.function, top.regs
 

@@ -73,10 +73,10 @@ class StopTarget:
     pc: int = -1
     """An instruction of the function as written; -1 for none."""
     generic: str = ""
-    """The generic function that this is, for whatever types; `function` is one of them."""
+    """The generic function, for any types; `function` is one of its instances."""
 
     def positions(self, code: Code) -> frozenset[int]:
-        """Where that is in a function's code."""
+        """The positions of the target in a function's code."""
         if self.line:
             return frozenset(
                 p for p in line_starts(code) if line_of(code, p) == (self.source, self.line)
@@ -92,7 +92,7 @@ class StopTarget:
 
 
 def find_target(image: Image, text: str, here: Code) -> StopTarget:
-    """What `text` means as a place to stop at; UsageError U031 if there is none.
+    """The stop that `text` denotes; UsageError U031 if there is none.
 
     A line (`12`, `file.rasm:12`), a function, a generic one for all its types, a label of the
     source, or an instruction by its index (`@7` in the function `here`, `f@7`).
@@ -156,12 +156,12 @@ def _at_line(image: Image, source: int, line: int, text: str) -> StopTarget:
 
 
 def _label(program: Program, text: str) -> tuple[int, int] | None:
-    """The line of a source on which a label stands."""
+    """The source line of a label."""
     return labels(program).get(text)
 
 
 def labels(program: Program) -> dict[str, tuple[int, int]]:
-    """The labels of the sources: for each the source and line on which it stands first."""
+    """The labels of the sources: for each the source and line of its first occurrence."""
     found: dict[str, tuple[int, int]] = {}
     for k, source in enumerate(program.sources):
         for number, line in enumerate(source.text.split("\n"), 1):

@@ -1,4 +1,4 @@
-"""How far a command has come, on a terminal: a bar that appears when it takes long."""
+"""The progress of a command on a terminal: a bar that appears when it takes long."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def _plain_reader() -> Callable[[str], str]:
 
 
 def _history_file() -> Path | None:
-    """Where commands are remembered from one session to the next; None if that can't be."""
+    """The file in which commands are remembered between sessions; None if there is none."""
     base = os.environ.get("XDG_STATE_HOME")
     folder = Path(base) if base else Path.home() / ".local" / "state"
     try:
@@ -64,7 +64,7 @@ def _prompt_reader(console: Console) -> Callable[[str], str]:
     from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
     class Words(Completer):
-        """Completes commands, and what they take."""
+        """Completions of commands, and of their arguments."""
 
         def get_completions(self, document: Any, event: Any) -> Iterable[Completion]:
             text = document.text_before_cursor
@@ -84,7 +84,7 @@ def _prompt_reader(console: Console) -> Callable[[str], str]:
 
 
 def toolbar(console: Console) -> str:
-    """Where the machine is, and what that has cost."""
+    """The machine's position, and the costs so far."""
     session = console.session
     from rvm_tools.debug.views import frame_text
 

@@ -13,16 +13,16 @@ from rvm.state import State
 from rvm_tools.debug.keyframes import FINE, FINEST, Keyframes
 
 _SHARES = 64
-"""How many parts a stretch is cut into when it is looked at more closely."""
+"""The number of parts into which a stretch is divided when it is refined."""
 _Look = Callable[[Machine], object]
-"""What a machine calls while it runs; it may raise `Interrupted`."""
+"""A callback of a running machine, which may raise `Interrupted`."""
 
 
 class Reruns:
     """Machines beside a session's own, on states of its past.
 
-    `onward` runs such a machine forwards by a number of ticks; `sets_out` is told of each that is
-    about to run and of the time it is to reach; `look` is what they call while they run.
+    `onward` runs such a machine forwards by a number of ticks; `sets_out` is called for each before
+    it runs, with the time it is to reach; `look` is their callback while they run.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Reruns:
         self._onward, self._sets_out, self._look = onward, sets_out, look
 
     def on(self, state: State, look: _Look | None = None) -> Machine:
-        """A machine on a state, beside the session's own."""
+        """A machine on a state, separate from the session's own."""
         made = Machine.__new__(Machine)
         made.__dict__.update(self._machine.__dict__)
         made.state, made._watchful, made._own = state, None, None
@@ -60,7 +60,7 @@ class Reruns:
     def logged(
         self, time: int, passed: Callable[[int, Callable[[], State]], bool]
     ) -> tuple[int, State] | None:
-        """The state at a time with a log of what was lost since an earlier one, and that one.
+        """The state at a time with a log of bits lost since an earlier one, and that earlier time.
 
         `passed` is offered earlier states (their time and what makes them): whether the session
         has gone there at once, so that nothing else is to be done; then None.

@@ -1,7 +1,8 @@
-"""Scripts of debugger commands, as they are written and read.
+"""Scripts of debugger commands, and their format.
 
-A saved script has a first line that says so, and a last one with the number and a checksum of the
-lines before it: one that was cut or damaged is refused.  Scripts by hand have neither.
+A saved script has a first line that identifies it, and a last one with the number and a checksum of
+the lines before it, so that truncated or damaged scripts are refused.  Hand-written scripts have
+neither.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class Session:
         self.marks: dict[str, int] = {}
         self.displays: list[str] = []
         self.diverged: int | None = None
-        """The time of the first edit: before it, there is another past."""
+        """The time of the first edit: before it, the past is another one."""
         self.selected = -1
         """The frame that is looked at, by depth; -1 is the innermost."""
         self._number = 0
@@ -133,7 +133,7 @@ class Session:
         return self.frames[self.depth]
 
     def select(self, depth: int) -> None:
-        """Look at another frame; UsageError U032 if there is none."""
+        """Select another frame; UsageError U032 if there is none."""
         if not 0 <= depth < len(self.frames):
             raise UsageError("U032", f"there is no frame {depth}: there are {len(self.frames)}")
         self.selected = depth if depth < len(self.frames) - 1 else -1
@@ -149,7 +149,7 @@ class Session:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """For a look at another time and back: no stops, nothing printed, nothing noted."""
+        """A context for a look at another time: no stops, output or records."""
         kept = self.stop, self._visited
         try:
             with self._travel.aside():
@@ -168,7 +168,7 @@ class Session:
         return self.stop
 
     def _remember(self) -> None:
-        """Keep the innermost registers, so that what changes can be marked."""
+        """Keep the innermost registers, to mark changes."""
         self.before = self.frames[-1], kept(self.frames[-1].regs)
 
     def _stopped(self, arrival: Arrival, direction: int) -> Stop:
@@ -189,7 +189,7 @@ class Session:
         )
 
     def _repeat(self, journey: Journey, count: int) -> Stop:
-        """The same journey a number of times; ends early where there is another reason to stop."""
+        """The same journey a number of times; ends early if there is another reason to stop."""
         self._remember()
         arrival = Arrival("step")
         for _ in range(max(count, 1)):
@@ -199,7 +199,10 @@ class Session:
         return self._finish(arrival, journey.direction)
 
     def interrupt(self, asked: bool = True) -> None:
-        """Ask the journey under way to end, as Ctrl-C does; or take that back.  Any thread may."""
+        """Request the end of the active journey, as Ctrl-C does, or withdraw this.
+
+        Any thread may.
+        """
         self._travel.interrupt(asked)
 
     def step(self, count: int = 1, direction: int = 1) -> Stop:
@@ -211,7 +214,7 @@ class Session:
         return self._repeat(Journey(direction, over=True), count)
 
     def finish(self, direction: int = 1) -> Stop:
-        """Go on until the innermost function returns; back: to before it was called."""
+        """Continue until the innermost function returns; backwards: to before its call."""
         return self._go(Journey(direction, out=True))
 
     def instruction(self, count: int = 1, direction: int = 1) -> Stop:
@@ -219,7 +222,7 @@ class Session:
         return self._go(Journey(direction, ticks=max(count, 1)))
 
     def resume(self, direction: int = 1) -> Stop:
-        """Go on to a breakpoint, a watched change, or the end."""
+        """Continue to a breakpoint, a watched change, or the end."""
         return self._go(Journey(direction))
 
     def goto(self, time: int) -> Stop:
@@ -362,7 +365,7 @@ class Session:
     def seek_write(self, text: str, direction: int) -> tuple[Stop, StopEvent | None]:
         """Go to the last (or next) instruction that changed a place; None if there is none.
 
-        Going back, the machine then stands before that instruction, else after it.
+        Going back, the machine then is before that instruction, otherwise after it.
         """
         watch = self._watch(0, text)
         self._remember()
@@ -382,7 +385,7 @@ class Session:
         return self._travel.past.edits
 
     def compute_back(self, ticks: int | None = None) -> Stop:
-        """Execute the inverse code from the present values: where it leads need not have been.
+        """Execute the inverse code from the present values; it may lead to states that never were.
 
         From there it is another run, as after an edit.
         """
@@ -401,7 +404,7 @@ class Session:
         return changed
 
     def _edited(self) -> None:
-        """From here it is another run."""
+        """Record that this is another run from here on."""
         self.diverged = self._travel.past.edits[0].time
         self._travel.length = None
         self._travel.watches[:] = [w for w in self.watches if w.awake]

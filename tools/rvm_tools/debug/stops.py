@@ -1,4 +1,4 @@
-"""What a session stops for, and what it says when it does: plain data."""
+"""The stops of a session, and their reports: plain data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rvm_tools.debug.lines import StopTarget
 
 @dataclass(slots=True, eq=False)
 class Breakpoint:
-    """A place to stop at, both ways, perhaps on a condition; or a tracepoint, which only prints."""
+    """A place to stop at in both directions, perhaps conditional; or a tracepoint, which prints."""
 
     number: int
     target: StopTarget
@@ -24,10 +24,10 @@ class Breakpoint:
     enabled: bool = True
     ignore: int = 0
     wanted: Callable[[int], bool] | None = None
-    """Which hits to stop at, by their number; None for all."""
+    """The hits to stop at, by number; None for all."""
     hits: int = 0
     message: str | None = None
-    """What a tracepoint prints."""
+    """The text that a tracepoint prints."""
 
     @property
     def kind(self) -> str:
@@ -53,7 +53,7 @@ class Watchpoint:
     enabled: bool = True
     ignore: int = 0
     wanted: Callable[[int], bool] | None = None
-    """Which hits to stop at, by their number; None for all."""
+    """The hits to stop at, by number; None for all."""
     hits: int = 0
     cell: list[Any] = field(default_factory=lambda: [None])
     """The value that was seen last."""
@@ -66,7 +66,7 @@ class Watchpoint:
         return "read watchpoint" if self.reads else "watchpoint"
 
     def sleep(self, direction: int, time: int) -> None:
-        """Note that the place's frame has gone at a time, the way that the machine went."""
+        """Record that the place's frame has ended at a time, in the machine's direction."""
         self.awake = False
         if direction > 0:
             self.ended = time
@@ -79,7 +79,7 @@ class Watchpoint:
         return None if self.awake else edge
 
     def gone(self, direction: int) -> str:
-        """What to say when the place's frame is there no longer, or not yet."""
+        """The message when the place's frame no longer exists, or does not exist yet."""
         way = "has returned" if direction > 0 else "has not been called yet"
         return (
             f"watchpoint {self.number} sleeps: the call of `{self.function}` that `{self.text}` "
@@ -98,7 +98,7 @@ def passed(probe: Breakpoint | Watchpoint) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StopEvent:
-    """One reason for a stop: which probe, and what to tell of it."""
+    """One reason for a stop: the probe, and its report."""
 
     kind: str
     text: str
@@ -108,10 +108,10 @@ class StopEvent:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Where a command has led.
+    """The outcome of a command.
 
     `reason` is "step", "breakpoint", "watchpoint", "goto", "start", "end", "error", "interrupted"
-    or "limit"; `direction` the way the machine went.
+    or "limit"; `direction` is the machine's direction.
     """
 
     reason: str
@@ -121,7 +121,7 @@ class Stop:
     function: str
     line: int
     pc: int
-    """The instruction to come, as the function is written."""
+    """The next instruction, in the order of the function as written."""
     events: tuple[StopEvent, ...] = ()
     error: Fault | None = None
 

@@ -30,7 +30,7 @@ def raw_text(t: RegisterType | None, raw: Any, width: int = 68) -> str:
 
 
 def differs(a: Any, b: Any) -> bool:
-    """Whether a kept value is another than the present one; of what is too long, none is kept."""
+    """Whether a kept value differs from the present one; too long values are not kept."""
     if a is None and isinstance(b, (np.ndarray, list)):
         return len(b) <= MAX_MARKED if isinstance(b, list) else b.size <= MAX_MARKED
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
@@ -64,7 +64,7 @@ def place_text(place: Place, function: Function) -> str:
 
 
 def kept(regs: Sequence[Any]) -> list[Any]:
-    """Copies of a frame's registers, long arrays aside (None), to find what changes."""
+    """Copies of a frame's registers, except long arrays (None), to find changes."""
     out: list[Any] = []
     for v in regs:
         if isinstance(v, np.ndarray):

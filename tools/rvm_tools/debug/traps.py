@@ -26,15 +26,15 @@ from rvm_tools.debug.lines import line_starts
 from rvm_tools.debug.stops import Breakpoint, Watchpoint
 
 LINES = "lines"
-"""What is asked for a frame, or everywhere, to stop wherever a line begins."""
+"""Requests for a frame, or everywhere, to stop wherever a line begins."""
 
 
 Look = tuple[Callable[[], Any], tuple[np.ndarray[Any, Any], Scalar] | None]
-"""What reads a watched place's memory; and that memory, if it is one element that stays."""
+"""A function that reads a watched place's memory; and that memory, if it is one fixed element."""
 
 
 class TrapRules:
-    """Says which traps a code has, for one direction of travel; `rvm.probes.Armory` asks it."""
+    """Gives the traps of a code for one direction of travel, for `rvm.probes.Armory`."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class TrapRules:
     def _change(
         self, watch: Watchpoint, place: Place, changed: Sequence[Place], binding: Binding
     ) -> Guard:
-        """What makes a change worth leaving the engine's loop for."""
+        """The guard of a change for which the engine's loop must be left."""
         if watch.guard is not None:
             if binding.owner:
                 return _all(_touches(changed, watch.place), watch.guard)
@@ -124,7 +124,7 @@ def _meet(touched: Place, place: Place, binding: Binding) -> bool:
 
 
 def _touches(touched: Sequence[Place], watched: Place) -> Expr | None:
-    """Whether one of these places is the watched one; None if that can't be asked."""
+    """Whether one of these places is the watched one; None if that cannot be determined."""
     out: Expr | None = None
     for place in touched:
         test = _index_test(place, watched)

@@ -75,24 +75,26 @@ class Traveller:
         self.breaks: list[Breakpoint] = []
         self.watches: list[Watchpoint] = []
         self.version = 0
-        """Changes whenever probes do: what was armed before is armed anew."""
+        """Incremented when probes change: code armed before is armed again."""
         self._armer = Armer(machine)
         self._armed = -1
         """The version of the probes that the frames are armed with; -1 if they are not."""
         self._goals: Extras = []
         self.asked = _Flag()
-        """Set to ask the journey under way to end."""
+        """Set to request the end of the active journey."""
         self.onlooker = Onlooker()
         machine.on_progress = self.check
         self.muted = False
         self.counting = False
         """Whether the machine's own engine must do every tick."""
         self._bound: int | None = None
-        """The time at which the journey under way ends if there is nothing to stop for."""
+        """The time at which the active journey ends if nothing stops it."""
         self._floor: int | None = None
-        """On a way back: the time down to which the inverse code leads to what was."""
+        """On the way back: the earliest time to which the inverse code leads to the recorded
+        past."""
         self._kept: tuple[int, int, Residue] | None = None
-        """The log of the last way back: the time of its end, down to when it leads, itself."""
+        """The log of the last way back: the time of its end, the earliest time it covers, and the
+        log."""
         self._reruns = Reruns(machine, past, self._onward, self._sets_out, self.check)
         self._scout, self._scouted = Armer(machine), 0
 
@@ -136,7 +138,7 @@ class Traveller:
             settle(machine.state)
 
     def _arrived(self, journey: Journey) -> None:
-        """At the end of a way back: the state is the one that was, in each of its parts."""
+        """At the end of a way back: the state equals the past one in each of its parts."""
         if journey.inverse:
             true = self._reruns.at(self.machine.time, self.onlooker.moves)
             self.edited(Keyframe(true.state), None)
@@ -152,7 +154,7 @@ class Traveller:
         self.onlooker.sets_out(machine, goal)
 
     def _goal(self, journey: Journey) -> int | None:
-        """The time at which a journey ends if there is nothing to stop for."""
+        """The time at which a journey ends if nothing stops it."""
         edge = self.length if journey.direction > 0 else 0
         if journey.ticks is None:
             return edge
@@ -162,7 +164,7 @@ class Traveller:
         return min(there, edge) if journey.direction > 0 else max(there, edge)
 
     def accompany(self, other: Traveller) -> None:
-        """Be interrupted and looked on as another one is."""
+        """Share the interruption and onlookers of another traveller."""
         self.asked, self.onlooker = other.asked, other.onlooker
 
     def seek(self, time: int) -> Arrival:
@@ -245,7 +247,7 @@ class Traveller:
         return True
 
     def _descend(self, journey: Journey) -> None:
-        """Going back: see that the inverse code leads to what was, some ticks down at least."""
+        """Before going back: make sure that the inverse code leads to the past, for some ticks."""
         past, machine, time = self.past, self.machine, self.machine.time
         if not time or (self._floor is not None and time > self._floor):
             return
@@ -272,9 +274,9 @@ class Traveller:
         self._sets_out(machine, self._bound)
 
     def _nothing(self, journey: Journey, begin: int, make: Callable[[], State]) -> bool:
-        """Go down to an earlier time at once, if there is nothing to stop for on the way.
+        """Go to an earlier time at once, if nothing on the way requires a stop.
 
-        That is found by running forwards from there, which is fast.
+        This is found by running forwards from there, which is fast.
         """
         simple = journey.ticks is None and not (journey.lines or journey.over or journey.out)
         active = self._active(journey)
@@ -321,12 +323,12 @@ class Traveller:
         return Arrival("start" if not time else "goto")
 
     def edited(self, before: Keyframe, commands: tuple[str, ...] | None) -> None:
-        """The state was changed by hand."""
+        """The state was changed manually."""
         self.past.edited(before, self.machine.state, commands)
         self._kept = None
 
     def _onward(self, scratch: Machine, ticks: int) -> None:
-        """Run a machine forwards through ticks that were executed before; says nothing."""
+        """Run a machine forwards through ticks that were executed before, without output."""
         with self.silent():
             began = scratch.time
             if ticks:
@@ -334,7 +336,7 @@ class Traveller:
             self.work += scratch.time - began
 
     def _stand(self, state: State, direction: int = 1) -> None:
-        """Have the machine be in another state; frames that are the same ones stay so."""
+        """Put the machine into another state; identical frames remain the same objects."""
         machine, old = self.machine, self.machine.state
         if state.direction != direction:
             state.turn()
@@ -357,7 +359,7 @@ class Traveller:
                 w.cell[0] = watched_value(state.frames, w)
 
     def listening(self) -> Listening:
-        """Within it, Ctrl-C only asks to stop: at the next instruction boundary, here or below."""
+        """A context in which Ctrl-C only requests a stop, at the next instruction boundary."""
         mine = threading.current_thread() is threading.main_thread()
         if mine and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             self.asked.clear()
@@ -371,9 +373,9 @@ class Traveller:
             self.asked.clear()
 
     def check(self, machine: Machine | None = None) -> None:
-        """Interrupted if that was asked for; engines ask between chunks.
+        """Raise Interrupted if that was requested; engines call this between chunks.
 
-        A stop that is due there comes first, so that none is passed by who goes on afterwards.
+        A due stop is taken first, so that it is not missed when the run continues.
         """
         if machine is not None:
             self.onlooker.moves(machine)
@@ -396,7 +398,7 @@ class Traveller:
         return [] if journey.quiet else [w for w in self.watches if w.enabled and w.awake]
 
     def _guarded(self, journey: Journey) -> list[Watchpoint]:
-        """Watchpoints whose frames' ends must be noticed, whatever else the journey is for."""
+        """Watchpoints whose frames' ends must be noticed, whatever the journey's goal."""
         inner = [w for w in self.watches if w.awake and w.depth]
         if journey.watch is not None and journey.watch.depth:
             inner.append(journey.watch)
@@ -419,7 +421,7 @@ class Traveller:
     # ------------------------------------------------------------ judging
 
     def _judge(self, fired: list[Trap], journey: Journey, events: list[StopEvent]) -> str:
-        """Why to stop here, if there is a reason; what there is to tell is added to `events`."""
+        """The reason to stop here, if any; reports are added to `events`."""
         reasons: list[str] = []
         for trap in fired:
             key = trap.key
@@ -485,7 +487,7 @@ class Traveller:
             yield "watchpoint"
 
     def _before(self, journey: Journey, w: Watchpoint) -> Any:
-        """What a watched place held a tick ago: the machine goes there, and comes back."""
+        """The value of a watched place a tick ago: the machine goes there, and comes back."""
         if journey.direction > 0 and not self.past.exact:
             old = watched_value(self._reruns.at(self.machine.time - 1).state.frames, w)
             self._sets_out(self.machine, self._bound)
@@ -506,7 +508,7 @@ class Traveller:
 
     @contextmanager
     def silent(self) -> Iterator[None]:
-        """Within it, what the program prints is not shown again."""
+        """A context in which the program's output is not shown again."""
         muted, self.muted = self.muted, True
         try:
             yield
@@ -515,7 +517,7 @@ class Traveller:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """For a look at another time: silent, without any stops, and then back to this time."""
+        """A context for a look at another time: silent, without stops, returning to this time."""
         probes, self.breaks, self.watches = (self.breaks, self.watches), [], []
         self.version += 1
         try:

@@ -1,4 +1,4 @@
-"""What the console shows: where the machine stands, code, frames and values."""
+"""The console's views: the machine's position, code, frames and values."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ can't be brought back by undoing.  `restart` begins again."""
 
 
 def position(frame: Frame, innermost: bool) -> int:
-    """The instruction that a frame stands at, in its code; its length at the end."""
+    """The index of a frame's present instruction in its code; its length at the end."""
     return frame.pc if innermost else min(frame.pc, max(len(frame.code) - 1, 0))
 
 
 def _place_of(code: Code, pc: int) -> str:
-    """`sort.rasm:12`, or the instruction where there is no source."""
+    """`sort.rasm:12`, or the instruction if there is no source."""
     if pc >= len(code):
         return "at its end"
     source, line = line_of(code, pc)
@@ -53,7 +53,7 @@ def source_name(program: Program, source: int) -> str:
 
 
 def frame_text(frame: Frame, innermost: bool) -> str:
-    """A frame in a line: what runs, and where."""
+    """A frame in a line: its function and position."""
     undone = " (being undone)" if frame.code.undo else ""
     at = _place_of(frame.code, position(frame, innermost))
     return f"{frame.code.name}{undone} {at if at.startswith('at') else f'at {at}'}"
@@ -63,7 +63,7 @@ def frame_text(frame: Frame, innermost: bool) -> str:
 
 
 def arrive(console: Console, stop: Stop, *, events: bool = True) -> None:
-    """Say where a journey has led: why, the line, and what has changed in this frame."""
+    """Report where a journey has led: the reason, the line, and changes in this frame."""
     session = console.session
     for event in stop.events if events else ():
         console.out(event.text, "changed" if event.kind == "watchpoint" else "head")
@@ -87,7 +87,7 @@ def arrive(console: Console, stop: Stop, *, events: bool = True) -> None:
 
 
 def value(console: Console, name: str, t: RegisterType | None, raw: Any, margin: str = "") -> None:
-    """`name = value`; what needs several lines stands in a block."""
+    """`name = value`; a value of several lines is printed as a block."""
     head = f"{margin}{name} = "
     text = raw_text(t, raw, console.width - len(head))
     console.out(head + text.replace("\n", "\n" + " " * len(head)))
@@ -106,7 +106,7 @@ def _display(console: Console, text: str) -> None:
 
 
 def _current_line(program: Program, frame: Frame) -> str | None:
-    """The source line at which a frame stands; with no source, the instruction."""
+    """The source line of a frame's position; without a source, the instruction."""
     code, pc = frame.code, frame.pc
     if pc >= len(code):
         return None
@@ -177,9 +177,9 @@ def texts_of(code: Code) -> list[str]:
 
 
 def listing(console: Console, line: int | None = None) -> bool:
-    """The source around a line, with marks: `>` where the machine is, `b` for breakpoints.
+    """The source around a line, with marks: `>` for the machine's position, `b` for breakpoints.
 
-    Whether there are more lines after them.
+    Returns whether there are more lines after them.
     """
     session = console.session
     frame = session.frame
@@ -237,7 +237,7 @@ def disassembly(console: Console, name: str = "", inverse: bool = True) -> None:
 def instruction_rows(
     code: Code, pcs: range | list[int], here: int, width: int
 ) -> Iterator[tuple[str, str]]:
-    """Lines of bytecode, each with what undoes it."""
+    """Lines of bytecode, each with its inverse."""
     other = code.image.code(code.name, not code.undo)
     texts, undos = texts_of(code), texts_of(other)
     last = len(code) - 1
@@ -299,7 +299,7 @@ def registers(console: Console, *, adjoints: bool = True) -> None:
 
 
 def bar_name(name: str) -> str:
-    """What the adjoint of a register is called: `x_bar`, and of a record's leaf `b_bar.x`."""
+    """The name of a register's adjoint: `x_bar`, and for a record's leaf `b_bar.x`."""
     head, dot, rest = name.partition(".")
     return f"{head}_bar{dot}{rest}"
 

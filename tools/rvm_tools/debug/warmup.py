@@ -16,13 +16,13 @@ WARM = 300
 _SHORT = 3
 """It does `WARM` ticks more for each this many instructions to compile."""
 RUN, SIZE = "run", "size"
-"""What is noted with a code: that a fast engine has run it, and how long it is."""
+"""Notes on a code: that a fast engine has run it, and its length."""
 
 
 def run_warm(machine: Machine, ticks: int, begins: bool) -> None:
-    """Let a machine go on by at most `ticks` ticks, or to a trap that is due.
+    """Let a machine run for at most `ticks` ticks, or to a due trap.
 
-    `begins`: a journey of unknown length, which may well be short.
+    `begins`: the start of a journey of unknown length, which may well be short.
     """
     state, fast = machine.state, machine._engine
     code = state.top.code

@@ -1,7 +1,7 @@
-"""What watched places hold, wherever that is kept just now.
+"""The values of watched places, wherever they are stored at the moment.
 
-Scalars are copied into a call and out again, so that between the two they live in the callee's
-parameter; arrays are one memory under many names.
+Scalars are copied into a call and out again, so in between they are in the callee's parameter;
+arrays are one memory under many names.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rvm_tools.debug.traps import Look, reads_watched, value_at
 
 
 def watched_value(frames: Sequence[Frame], watch: Watchpoint) -> object:
-    """A copy of what a watched place holds; None where its frame or register is not live."""
+    """A copy of a watched place's value; None if its frame or register is not live."""
     if watch.depth >= len(frames):
         return None
     depth, place = followed(frames, watch.depth, watch.place)
@@ -49,7 +49,7 @@ def woken(
 
 
 def followed(frames: Sequence[Frame], depth: int, place: Place) -> tuple[int, Place]:
-    """Where a scalar lives now: in the parameter that it was passed to, until that returns."""
+    """The present location of a scalar: the parameter that it was passed to, until that returns."""
     while depth < len(frames) - 1 and _is_scalar(place):
         frame = frames[depth]
         args = plain_code(frame.code).instrs[frame.pc].args
@@ -61,7 +61,7 @@ def followed(frames: Sequence[Frame], depth: int, place: Place) -> tuple[int, Pl
 
 
 def looker(frames: Sequence[Frame], watch: Watchpoint) -> Look:
-    """What reads a watched place's memory; an array parameter's stays where it is."""
+    """A function that reads a watched place's memory; that of an array parameter is fixed."""
     frame = frames[watch.depth]
     place = watch.place
     held = frame.regs[place.reg]
@@ -78,7 +78,7 @@ def looker(frames: Sequence[Frame], watch: Watchpoint) -> Look:
 
 
 def is_read(state: State, watch: Watchpoint, way: int) -> bool:
-    """Whether the instruction to come reads a watched place; going back, the one just undone."""
+    """Whether the next instruction reads a watched place; going back, the one just undone."""
     top = state.top
     code, pc = plain_code(top.code), top.pc
     if way < 0:
@@ -102,10 +102,10 @@ def fits(state: State, watch: Watchpoint) -> bool:
 
 
 def settle(state: State) -> None:
-    """Give the scalars that calls under way were passed their present values in the callers too.
+    """Copy the scalars passed to active calls back to the callers, with their present values.
 
-    They are copied in and out, so that a caller's own copy is the one before the call or the one
-    after it, by the way that the machine came.  No instruction looks at it before the call ends.
+    They are copied in and out, so that a caller's own copy is the one before or after the call,
+    depending on direction. No instruction uses it before the call ends.
     """
     frames = state.frames
     for depth in range(len(frames) - 2, -1, -1):
@@ -118,7 +118,7 @@ def settle(state: State) -> None:
 
 
 def changed(frames: Sequence[Frame], watch: Watchpoint, old: Any, new: Any, way: int) -> StopEvent:
-    """What to tell of a watched place that was changed or read; `way` is the direction."""
+    """The report on a watched place that was changed or read; `way` is the direction."""
     function = frames[watch.depth].code.function
     t = watch.place.type or function.registers[watch.place.reg].type
     a, b = raw_text(t, old), raw_text(t, new)

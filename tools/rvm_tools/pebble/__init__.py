@@ -1,1 +1,1 @@
-"""What `rvm pebble` does: plans of chains and graphs, compared, drawn, listed, kept and emitted."""
+"""The command `rvm pebble`: plans of chains and graphs, compared, drawn, listed, saved, emitted."""

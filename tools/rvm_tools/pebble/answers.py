@@ -1,4 +1,4 @@
-"""From what was asked of `rvm pebble` to what is printed and written."""
+"""The output of `rvm pebble` for a request, printed and written."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from rvm_tools.programs import unreadable, unwritable, written
 from rvm_tools.runs import page_width
 
 _LINES = 24
-"""Lines of a picture where there is no terminal."""
+"""The number of lines of a picture if there is no terminal."""
 _INTERRUPTED = "the search was interrupted"
 
 
 def answer(given: dict[str, Any]) -> None:
-    """Do what the options ask for."""
+    """Carry out what the options request."""
     try:
         _Answer(request_of(given)).given()
     except RvmError as error:
@@ -51,7 +51,7 @@ def answer(given: dict[str, Any]) -> None:
 
 
 class _Answer:
-    """What is said, a part after the other, as text or as one object."""
+    """The parts of an answer, as text or as one object."""
 
     def __init__(self, request: PebbleRequest) -> None:
         self.request = request
@@ -59,7 +59,7 @@ class _Answer:
         self.parts: list[str] = []
 
     def given(self) -> None:
-        """Make the plan, and put out what was asked for."""
+        """Make the plan, and print the requested output."""
         request = self.request
         plan: Plan | DagPlan | None
         if request.file is None or request.step is not None:
@@ -98,7 +98,7 @@ class _Answer:
         return plan
 
     def _compare_kept(self, plan: Plan | DagPlan) -> None:
-        """The plan among others for the budget that it was made for."""
+        """The plan among others for the budget for which it was made."""
         if isinstance(plan, Plan):
             terms: dict[str, float] = {"pebbles": int(min(plan.rules.pebbles, plan.n))}
             if plan.units.price:
@@ -153,7 +153,7 @@ class _Answer:
     # ------------------------------------------------------------ what else was asked for
 
     def _comparing(self) -> bool:
-        """Whether other strategies are shown: if that was asked for, or nothing else was."""
+        """Whether other strategies are shown: if requested, or if nothing else is."""
         request = self.request
         if request.compare is not None:
             return request.compare
@@ -241,7 +241,7 @@ class _Answer:
 
 
 def _lines_of_page() -> int | None:
-    """The height of a picture: None stands for that of the terminal, where there is one."""
+    """The height of a picture; None for that of the terminal, if there is one."""
     return None if sys.stdout.isatty() else _LINES
 
 

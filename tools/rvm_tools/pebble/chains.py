@@ -24,7 +24,7 @@ _POINTS = 60
 
 
 def planned(request: PebbleRequest) -> Plan:
-    """The plan that was asked for."""
+    """The requested plan."""
     assert request.steps is not None
     return plan(request.steps, **request.terms)
 
@@ -84,7 +84,7 @@ def _rivals(request: PebbleRequest, own: Plan) -> Iterator[tuple[str, str, dict[
 
 
 def curve(request: PebbleRequest, own: Plan) -> Frontier:
-    """What the chain costs over the whole range of budgets.  UsageError P001: it is not uniform."""
+    """The cost of the chain over the whole range of budgets. UsageError P001: it is not uniform."""
     if own.rules.weights.costs or own.rules.weights.sizes or own.rules.in_place:
         raise UsageError("P001", "curves are drawn for chains of equal steps into fresh memory")
     fewest = fewest_to_persist if own.goal == "persist" else fewest_to_visit

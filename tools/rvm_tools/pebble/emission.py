@@ -13,7 +13,7 @@ from rvm_tools.programs import load_program, pick_function, read_text, written
 
 
 def emitted(request: PebbleRequest, plan: Plan | DagPlan) -> str:
-    """Write the program that plays a plan; what there is to say of it."""
+    """Write the program that executes a plan; return the message about it."""
     assert request.emit is not None
     program = _program(request, plan)
     path = Path(request.emit)

@@ -26,7 +26,7 @@ _POINTS = 8
 
 
 def graph_of(request: PebbleRequest) -> Dag:
-    """The graph in a file, with the costs and sizes that were said."""
+    """The graph in a file, with the requested costs and sizes."""
     assert request.file is not None
     if Path(request.file).suffix == ".bench":
         dag = parse_bench(read_text(request.file), request.file)
@@ -52,7 +52,7 @@ def _by_node(dag: Dag, given: Any, field: str) -> tuple[Any, ...]:
 
 
 def planned(request: PebbleRequest, dag: Dag, **other: Any) -> DagPlan:
-    """The plan that was asked for, with a bar on a terminal while it is searched.
+    """The requested plan, with a bar on a terminal during the search.
 
     Ctrl-C ends the search with the best plan so far, whose notes say so.
     """
@@ -72,7 +72,7 @@ def planned(request: PebbleRequest, dag: Dag, **other: Any) -> DagPlan:
 
 
 def compared(request: PebbleRequest, dag: Dag, own: DagPlan, took: float | None) -> list[Rival]:
-    """The plan beside the floors, and beside the optimum where that is a matter of seconds."""
+    """The plan beside lower bounds, and beside the optimum if that takes only seconds."""
     rows = []
     names = ["bennett", "eager", *(["exact"] if len(dag.live()) <= EASY else [])]
     for name in names:
@@ -105,7 +105,7 @@ def ladder(request: PebbleRequest, dag: Dag) -> list[DagPlan]:
 
 
 def overview(dag: Dag) -> list[tuple[str, str]]:
-    """What can be said of a graph without a budget."""
+    """The properties of a graph, without a budget."""
     floors = [plan_dag(dag, max_moves=inf, strategy=name) for name in ("bennett", "eager")]
     live = len(dag.live())
     nodes = f"{len(dag):,}, {len(dag.outputs):,} outputs, {dag.depth():,} deep"
@@ -120,7 +120,7 @@ def overview(dag: Dag) -> list[tuple[str, str]]:
 
 
 def curve(plans: Sequence[DagPlan]) -> list[tuple[str, list[tuple[float, float]]]]:
-    """The best known cost by what is held, and its proven bound."""
+    """The best known cost by the amount held, and its proven bound."""
     best = [(float(p.cost.peak), float(p.cost.cost)) for p in plans]
     bound = [(float(p.cost.peak), float(p.bound)) for p in plans if p.budget < inf]
     return [("best known", best), ("proven bound", bound)] if bound else [("best known", best)]
@@ -143,7 +143,7 @@ def _bar(limit: float | None) -> Iterator[Progress | None]:
 
 
 class _Bar(LateBar):
-    """What a search tells while it goes on."""
+    """The progress of a search."""
 
     def __init__(self, limit: float | None) -> None:
         super().__init__("searching", 1.0)

@@ -21,7 +21,7 @@ class Rival:
     seconds: float | None
     error: RvmError | None = None
     own: bool = False
-    """Whether this is the plan that was asked for."""
+    """Whether this is the requested plan."""
 
 
 # ---------------------------------------------------------------- numbers
@@ -42,7 +42,7 @@ def seconds(value: float | None) -> str:
 
 
 def finite(value: Any) -> Any:
-    """A value for JSON, which has no infinity: None stands for it."""
+    """A value for JSON, which has no infinity: None represents it."""
     if isinstance(value, float):
         return (int(value) if value == int(value) else value) if isfinite(value) else None
     if isinstance(value, dict):
@@ -54,7 +54,7 @@ def finite(value: Any) -> Any:
 
 
 def chain_table(rows: Sequence[Rival]) -> list[str]:
-    """Plans of a chain, a line each; what no strategy has is left out."""
+    """Plans of a chain, a line each; columns that no strategy has are left out."""
     plans = [row.plan for row in rows if isinstance(row.plan, Plan)]
     sized = any(p.cost.peak_bytes is not None for p in plans)
     own = next((row.plan for row in rows if row.own and isinstance(row.plan, Plan)), plans[0])
@@ -105,7 +105,7 @@ def dag_table(rows: Sequence[Rival]) -> list[str]:
 
 
 def _gap(plan: DagPlan) -> str:
-    """How far from the least cost within its budget a plan may be; without one, nothing."""
+    """The possible distance of a plan from the least cost in its budget; nothing without one."""
     if plan.budget == inf:
         return "-"
     return "optimal" if plan.optimal else f"≤ {plan.gap:.1%}"
@@ -131,7 +131,7 @@ def _refusal(error: RvmError | None) -> str:
 
 
 def _own(plan: Plan) -> float:
-    """What the chain's own steps cost."""
+    """The cost of the chain's own steps."""
     return plan.rules.weights.steps(0, plan.n)
 
 

@@ -1,4 +1,4 @@
-"""What was asked of `rvm pebble`, and its words for the planners."""
+"""A request to `rvm pebble`, and its terms for the planners."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class PebbleRequest:
     file: str | None
     steps: int | None
     terms: Mapping[str, Any]
-    """What was said, by the names of `TERMS`."""
+    """The given terms, by the names of `TERMS`."""
     compare: bool | None
     plot: bool
     picture: bool
@@ -74,11 +74,11 @@ class PebbleRequest:
 
     @property
     def quiet(self) -> bool:
-        """Whether only what was asked for by name is to be shown."""
+        """Whether only output requested by name is to be shown."""
         return self.plot or self.picture or self.actions
 
     def chosen(self, *names: str) -> dict[str, Any]:
-        """Those of some terms that were said."""
+        """The given ones among some terms."""
         return {name: self.terms[name] for name in names if self.terms.get(name) is not None}
 
 
@@ -99,7 +99,7 @@ def request_of(given: Mapping[str, Any]) -> PebbleRequest:
 
 
 def _fitting(request: PebbleRequest) -> None:
-    """UsageError P001: an option that means nothing for what is planned."""
+    """Raise UsageError P001 for an option without meaning for the planned object."""
     takes, what = frozenset(TERMS) - frozenset(SEARCH), "a chain"
     takes_function = False
     if request.kept:

@@ -1,1 +1,1 @@
-"""`rvm trace`: accounts of what runs execute, erase and cost, and the formats that show them."""
+"""`rvm trace`: accounts of what runs execute, erase and cost, and their output formats."""

@@ -25,10 +25,10 @@ strict log where these hold more at the end than at the start.
 
 @dataclass(slots=True)
 class Tally:
-    """What some instructions took.
+    """The costs of some instructions.
 
     `executed` counts an instruction also as the other end of a jump; `ticks` are steps of time.
-    `erased` holds bits by why they are lost, `overwritten` the bits that an ordinary machine would
+    `erased` holds bits by reason of loss, `overwritten` the bits that an ordinary machine would
     erase, see `rvm.accounts.cost.Cost`.
     """
 
@@ -41,7 +41,7 @@ class Tally:
     overwritten: int = 0
 
     def add(self, other: Tally) -> None:
-        """Count another in."""
+        """Add another one."""
         self.executed += other.executed
         self.ticks += other.ticks
         self.calls += other.calls
@@ -84,7 +84,7 @@ class Of:
 
 
 class CostAccount:
-    """What a run, or a part of one, took.
+    """The costs of a run, or of a part of one.
 
     `left` are bits that the run left on stacks, `kept` those in the strict log; they belong to the
     outermost function, and to no instruction.
@@ -102,7 +102,7 @@ class CostAccount:
 
     @property
     def left_label(self) -> str:
-        """What the row of what is left is called."""
+        """The label of the row of bits left over."""
         return f"({', '.join(self.left.erased)})"
 
     def tallies(self, node: Node) -> list[Tally]:
@@ -114,11 +114,11 @@ class CostAccount:
         return found
 
     def own(self, node: Node) -> Tally:
-        """What a function along one path took itself."""
+        """The costs of a function itself along one path."""
         return _sum([*self.tallies(node), *([self.left] if self._outermost(node) else [])])
 
     def total(self, node: Node) -> Tally:
-        """What a function along one path took, with all that it called."""
+        """The costs of a function along one path, with all that it called."""
         found = self._totals.get(id(node))
         if found is None:
             found = _sum([self.own(node), *(self.total(n) for n in node.own_children())])
@@ -171,7 +171,7 @@ class CostAccount:
 
 
 def line_of(node: Node, pc: int) -> SourceLine:
-    """Where the instruction at `pc` stands."""
+    """The source line of the instruction at `pc`."""
     span = node.code.span(pc)
     sources = node.code.image.program.sources
     return (

@@ -15,7 +15,7 @@ from rvm_tools.trace.table import ARITIES, text_of
 
 
 def as_json(trace: Trace) -> str:
-    """One object; see `docs/energy.md` for what its members mean."""
+    """One object; see `docs/energy.md` for the meaning of its members."""
     return json.dumps(_as_object(trace), ensure_ascii=False)
 
 

@@ -1,7 +1,7 @@
-"""Energy models: what an operation, a step and an erased bit cost, in joules.
+"""Energy models: the cost of an operation, a step and an erased bit, in joules.
 
-`landauer`, `cmos` and `_adiabatic` are built in; your own are files, see `energy_files`.
-Parameters after the name change a model: `landauer:temperature=4`, `adiabatic:tau=1e-6`.
+`landauer`, `cmos` and `_adiabatic` are built in; your own are files, see `energy_files`. Parameters
+after the name change a model: `landauer:temperature=4`, `adiabatic:tau=1e-6`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _PICO = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What things cost.
+    """The costs of operations, steps and erased bits.
 
     `ops` gives the joules of an operation by class and type (`default` for any other type); `step`
-    those of an executed instruction; `bit` those of an erased bit, None for k T ln 2.  A reversible
+    those of an executed instruction; `bit` those of an erased bit, None for k T ln 2. A reversible
     run pays `scale` times `ops` and `step`, its ordinary counterpart all of them.
     """
 
@@ -100,7 +100,7 @@ def deepest(xi: float, k: int) -> int | None:
 
 
 def landauer() -> Model:
-    """Only what cannot be avoided: k T ln 2 for each erased bit."""
+    """Only the physical minimum: k T ln 2 for each erased bit."""
     return Model(
         "landauer",
         "only what erasing bits must take",
@@ -172,8 +172,8 @@ def _multiplying(t: Scalar) -> float:
 def _adiabatic(tau: float = 1e-8, rc: float = 1e-11) -> Model:
     """CMOS whose nodes are charged slowly: `tau` and `rc` in seconds.
 
-    Charging a capacity C through a resistance R by a ramp of length tau dissipates (RC/tau) C V²,
-    and not C V²/2 as at once: the ratio is 2 RC/tau (Athas and others, 1994).
+    Charging a capacitance C through a resistance R by a ramp of length tau dissipates (RC/tau) C
+    V², instead of C V²/2 at once: the ratio is 2 RC/tau (Athas and others, 1994).
     """
     if not tau >= 2 * rc > 0:
         raise ValueError("tau must be at least 2 rc, and rc more than 0")

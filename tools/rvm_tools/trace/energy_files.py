@@ -28,7 +28,7 @@ from rvm_tools.trace.energy import AMOUNT, CLASSES, DEFAULT, NUMBERS, Model, amo
 
 
 def read(file: str) -> Model:
-    """The model in a TOML file; InputError I030 with its place for what is wrong in it."""
+    """The model in a TOML file; InputError I030 with the place of an error in it."""
     path = Path(file)
     try:
         text = read_bytes(path).decode("utf-8-sig")
@@ -49,7 +49,7 @@ def read(file: str) -> Model:
 
 
 class _Reader:
-    """Checks what stands in a file, and finds it again for a message."""
+    """Checks the entries of a file, and finds their lines for messages."""
 
     def __init__(self, path: Path, text: str) -> None:
         self.path = path
@@ -89,7 +89,7 @@ class _Reader:
     def _at(
         self, key: str, message: str, known: list[str] | None = None, table: str = ""
     ) -> InputError:
-        """The error for a key, at the line on which it stands."""
+        """The error for a key, at its line."""
         inside = ""
         place = (1, 1)
         for number, line in enumerate(self.text.splitlines(), 1):

@@ -7,7 +7,7 @@ from rvm_tools.trace.run import Trace
 
 
 def written(trace: Trace, form: str, by: str) -> str:
-    """A trace as text in one of `tracing.FORMATS`; `by` says what the rows of a table are."""
+    """A trace as text in one of `tracing.FORMATS`; `by` chooses the rows of a table."""
     match form:
         case "table":
             return table.written(trace, by)

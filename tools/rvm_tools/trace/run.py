@@ -1,4 +1,4 @@
-"""Traces: a run, or a window of one, counted; and what `rvm trace` does."""
+"""Traces: a counted run, or a window of one; and the command `rvm trace`."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class Trace:
     """A counted run, or a window of one.
 
     `first` and `last` are the times between which it was counted; `complete` says whether all of
-    the run was, `ended` whether the window reaches its end.  With `interrupted` it was stopped by
-    Ctrl-C, and this is the account up to there.  `slices` are there if they were asked for.
+    the run was, `ended` whether the window reaches its end. With `interrupted` it was stopped by
+    Ctrl-C, and this is the account up to there. `slices` are present if requested.
     """
 
     name: str
@@ -101,7 +101,7 @@ def trace(request: TraceRequest) -> None:
 
 
 def traced(request: TraceRequest) -> Trace:
-    """Do the run that is asked for, and count it."""
+    """Run and count the requested function."""
     used = model(request.energy)
     program, function = request.opened()
     # Standard output is the trace's alone.

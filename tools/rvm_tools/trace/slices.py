@@ -41,7 +41,7 @@ class Slices(CallWatcher):
         self.kept: list[_Slice] = []
         self.least = 0
         self.calls = len(under_way)
-        """All calls, those under way at the beginning too; known in the end."""
+        """All calls, including those active at the beginning; complete at the end."""
         self.most = most
         self._open = [(code, time) for code in under_way]
 
@@ -63,7 +63,7 @@ class Slices(CallWatcher):
                 self._thin()
 
     def close(self, time: int, entered: int) -> None:
-        """End the calls under way; `entered` are the calls made since the beginning."""
+        """End the active calls; `entered` are the calls made since the beginning."""
         while self._open:
             self.leave(time)
         self.calls += entered

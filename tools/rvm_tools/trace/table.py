@@ -15,9 +15,9 @@ from rvm_tools.trace.energy import deepest
 from rvm_tools.trace.run import Trace
 
 ARITIES = (2, 3, 10)
-"""The k of the k-ary nestings for which the head says how deep they pay."""
+"""The values of k for which the head shows how deep k-ary nesting pays."""
 _COMMENT = re.compile(r"\s\s+;.*$")
-"""What is not shown of a source line."""
+"""The part of a source line that is not shown."""
 PREFIXES = {
     -24: "y",
     -21: "z",
@@ -54,7 +54,7 @@ def written(trace: Trace, by: str) -> str:
 
 
 def _head(trace: Trace) -> Iterator[str]:
-    """What the trace came to, in some lines."""
+    """A summary of the trace, in some lines."""
     tally = trace.all
     window = "" if trace.complete else f", from time {trace.first:,} to {trace.last:,}"
     stopped = ", interrupted there" if trace.interrupted else ""
@@ -119,7 +119,7 @@ def _xi(trace: Trace) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class _TableRow:
-    """A row: its label, what it took (nothing in a heading), and the text after it."""
+    """A row: its label, its costs (none in a heading), and the text after it."""
 
     label: str
     tally: Tally | None = None
@@ -142,7 +142,7 @@ def _opcodes(trace: Trace) -> list[_TableRow]:
 
 
 def _lines(trace: Trace) -> list[_TableRow]:
-    """Numbers and texts of lines; where there are several files, each under its name."""
+    """Numbers and texts of lines; if there are several files, each under its name."""
     account, found = trace.account, trace.account.by_line()
     several = len({line.source for line in found if line.number}) > 1
     texts = {line: _COMMENT.sub("", text_of(account, line)).expandtabs() for line in found}
@@ -158,7 +158,7 @@ def _lines(trace: Trace) -> list[_TableRow]:
 
 
 def text_of(account: CostAccount, line: SourceLine) -> str:
-    """A line's text as it stands in its source."""
+    """The text of a line in its source."""
     if not line.number:
         return ""
     return account.program.sources[line.source].line(line.number) or ""

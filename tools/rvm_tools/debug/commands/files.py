@@ -1,4 +1,4 @@
-"""The commands that keep things: marks, edits, scripts, tests."""
+"""Commands that record: marks, edits, scripts, tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that travel: steps, seeks, and searches for what wrote a place."""
+"""Commands that travel: steps, seeks, and searches for the last write to a place."""
 
 from __future__ import annotations
 

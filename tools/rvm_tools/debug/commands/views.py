@@ -1,4 +1,4 @@
-"""The commands that look: values, frames, code, and what the run has cost."""
+"""Commands that show: values, frames, code, and the costs of the run."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def inverse(console: Console, rest: str) -> None:
 
 
 def _what_undoing_changes(console: Console) -> None:
-    """Step back, look, and come again; nothing of it is printed or noted."""
+    """Step back, look, and return; nothing of it is printed or recorded."""
     session = console.session
     if session.time == 0:
         console.out("this is the start: there is nothing to undo", "head")
@@ -239,7 +239,7 @@ def _marks(console: Console) -> None:
 
 
 def _pairs(console: Console) -> None:
-    """The function's jumps: each branch and its come-from, with both conditions as they are now."""
+    """The function's jumps: branches and come-froms, with the present values of the conditions."""
     session = console.session
     frame = session.frame
     code = frame.code

@@ -1,6 +1,6 @@
 """The debugger on a full screen, with Textual (the extra `tui`): another client of a `Console`.
 
-`page` and `past` are what is shown, as plain data; `bars` the timeline; `panes` paints them; `keys`
+`page` and `past` are the contents as plain data; `bars` the timeline; `panes` paints them; `keys`
 lead to the actions of `app`, which runs the machine in a thread.
 """
 
@@ -17,7 +17,7 @@ from rvm_tools.trace.energy import Model
 
 
 def check(*, alone: bool = True) -> None:
-    """UsageError U038 if there can be no full screen here; `alone`: nothing else was asked for."""
+    """Raise UsageError U038 if no full screen is possible; `alone`: nothing else was requested."""
     if not alone:
         raise UsageError("U038", "--tui goes with neither --batch nor --json, which print")
     if find_spec("textual") is None:

@@ -1,8 +1,7 @@
 """The screen: its panes and keys, and the thread in which the machine runs.
 
-The session belongs to that thread while a command is under way.  Only the time is
-read meanwhile, and asking it to stop is allowed from anywhere.  The panes are made anew when a
-command has ended.
+During a command the session belongs to that thread. Other threads may only read the time and
+request a stop. The panes are rebuilt when a command has ended.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ class Screenful(App[None]):
         """The first element that is shown."""
         self._elements = (0, 0, 0)
         self.busy = ""
-        """The command under way."""
+        """The active command."""
         self._waiting: deque[Callable[[], None]] = deque(
             partial(self._command, text) for text in commands
         )
@@ -134,7 +133,7 @@ class Screenful(App[None]):
         self._soon(partial(self._command, text, forward))
 
     def _soon(self, job: Callable[[], None]) -> None:
-        """Do something when no command is under way, in the order in which it was asked for."""
+        """Schedule work for when no command is active, in the order of requests."""
         if len(self._waiting) >= _MAX_WAITING:
             self.bell()
             return
@@ -181,7 +180,7 @@ class Screenful(App[None]):
         self._soon(self._next_model)
 
     def _next_model(self) -> None:
-        """Show energy by another model; first another session counts up to each column."""
+        """Show energy by another model, after another session has counted up to each column."""
         console, line = self.console_, self.timeline.timeline
         names = list(MODELS)
         at = names.index(console.model.name) if console.model.name in names else -1
@@ -206,7 +205,7 @@ class Screenful(App[None]):
         self.call_from_thread(self._arrived, Answer("energy"))
 
     def _interrupt(self) -> None:
-        """Stop what runs, and let nothing follow."""
+        """Stop the running command, and discard those waiting."""
         self._waiting.clear()
         self.session.interrupt()
 
@@ -227,7 +226,7 @@ class Screenful(App[None]):
     # ------------------------------------------------------------ showing
 
     def _look(self) -> None:
-        """What moves while the machine runs: output, time, the timeline."""
+        """Update what changes while the machine runs: output, time, the timeline."""
         self._pour()
         if self.busy:
             self._show_time()
@@ -253,7 +252,7 @@ class Screenful(App[None]):
         self.status.update(text)
 
     def _show(self, follow: bool) -> None:
-        """Make all panes anew; only while no command is under way."""
+        """Rebuild all panes, when no command is active."""
         if self.busy:
             return
         session, before = self.session, self.past.before
@@ -284,7 +283,7 @@ class Screenful(App[None]):
         self.execute(command, forward=True)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """On the command line, the keys that lead there are text like any other."""
+        """On the command line, the keys of these actions are ordinary text."""
         return action != "type" or not isinstance(self.focused, CommandLine)
 
     def action_type(self, text: str) -> None:
@@ -367,7 +366,7 @@ class Screenful(App[None]):
         self.execute(message.text)
 
     def _complete(self, text: str) -> str | None:
-        """The first way in which a command may go on."""
+        """The first completion of a command."""
         if self.busy or not text or text.endswith(" "):
             return None
         start, found = completions(self.console_, text)

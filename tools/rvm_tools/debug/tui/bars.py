@@ -36,7 +36,7 @@ class Timeline:
         return min(self.cells - 1, max(0, round(time * (self.cells - 1) / self.extent)))
 
     def time_at(self, cell: int) -> int:
-        """The time that a column stands for."""
+        """The time of a column."""
         if self.cells <= 1:
             return 0
         return round(min(max(cell, 0), self.cells - 1) * self.extent / (self.cells - 1))
@@ -51,7 +51,7 @@ class Timeline:
         return "".join(row)
 
     def bar(self) -> tuple[str, str, str]:
-        """What is past, the position, and what is known to be ahead."""
+        """The past, the position, and the known future."""
         at = self.cell(self.time)
         rest = "─" * (self.cells - at - 1)
         if not self.known and rest:
@@ -69,9 +69,9 @@ class Timeline:
         return "".join(row), "" if now is None else short(now, "B")
 
     def energy(self, samples: Mapping[int, Sample], model: Model) -> tuple[str, str]:
-        """Blocks for the joules a step, by a model; and the joules from the start to now.
+        """Blocks for the joules per step, by a model; and the joules from the start to now.
 
-        Between two times that are known, a block stands for the average.
+        Between two known times, a block is the average.
         """
         by_time = ((t, samples[t].joules(model)) for t in sorted(samples) if t <= self.extent)
         known = [(t, joules) for t, joules in by_time if joules is not None]
@@ -104,7 +104,7 @@ class Timeline:
 
 
 def _block(value: float, top: float) -> str:
-    """The block for a value; there is one for every value that is known."""
+    """The block for a value; every known value has one."""
     return _BLOCKS[int(value * (len(_BLOCKS) - 1) / top)] if top else _BLOCKS[0]
 
 

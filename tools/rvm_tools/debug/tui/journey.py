@@ -1,4 +1,4 @@
-"""The journey under way, as the screen sees it: how far it has come, and samples on the way."""
+"""The active journey for the screen: its progress, and samples on the way."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class JourneyView(Onlooker):
             self._past.sample(self._session)
 
     def bar(self) -> str:
-        """How much of the way is done, as a bar and in words."""
+        """The completed part of the journey, as a bar and in words."""
         if self._goal is None or self._goal == self._start:
             return "running"
         share = abs(self.time - self._start) / abs(self._goal - self._start)

@@ -1,4 +1,4 @@
-"""What the panes show, as rows of text: code, registers, frames, elements.  Nothing is painted."""
+"""The contents of the panes as rows of text: code, registers, frames, elements."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from rvm_tools.show import seen, type_name
 _Size = tuple[int, int]
 """Width and height, in cells."""
 VIEWS = ("source", "bytecode", "inverse")
-"""What the code pane can show."""
+"""The contents available in the code pane."""
 FRAMES = 40
 """Frames that are shown, the innermost ones."""
 _TALL = 4
 """Rows that one value takes at most."""
 BESIDE = 8
-"""The width that a value takes at least when its adjoint stands beside it."""
+"""The least width of a value with its adjoint beside it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Code as rows, with where the machine stands (-1: in none of them) and what is set.
+    """Code as rows, with the machine's position (-1: in none of them) and the breakpoints.
 
-    `places` are what the command `b` takes for each row.
+    `places` are the arguments of the command `b` for each row.
     """
 
     title: str
@@ -61,11 +61,11 @@ class ValueRows:
     rows: Sequence[OutputLine]
     arrays: Sequence[str] = ()
     shown: tuple[int, int, int] = (0, 0, 0)
-    """Of an array: the first element shown, the one after the last, and how many there are."""
+    """For an array: the first element shown, the one after the last, and the number of elements."""
 
 
 class _Page(Console):
-    """A console that gathers what the views say, and leaves the session's output alone."""
+    """A console that collects the output of views, without touching the session's output."""
 
     def __init__(self, session: Session, width: int) -> None:
         self.session = session
@@ -78,9 +78,9 @@ class _Page(Console):
 
 
 def code_of(session: Session, view: str, width: int) -> Listing:
-    """The selected frame's code for a pane of a width.
+    """The selected frame's code for a pane of this width.
 
-    Without a source, bytecode stands for it, and the title says so.
+    Without a source, bytecode is shown, and the title says so.
     """
     frame = session.frame
     code = frame.code
@@ -149,7 +149,7 @@ def _enabled(session: Session) -> list[Breakpoint]:
 
 
 def values_of(session: Session, before: Before, width: int) -> ValueRows:
-    """The selected frame's registers, changed ones with a star, adjoints beside their values."""
+    """The selected frame's registers, with a star at changed ones, and adjoints beside values."""
     frame = session.frame
     function, regs = frame.code.function, frame.regs
     old = before.registers(frame)
@@ -187,7 +187,7 @@ def values_of(session: Session, before: Before, width: int) -> ValueRows:
 
 
 def _cut(text: str) -> str:
-    """The first lines of a long value: the arrays' own pages show the others."""
+    """The first lines of a long value; arrays have pages for the others."""
     lines = text.split("\n")
     return text if len(lines) <= _TALL else "\n".join([*lines[: _TALL - 1], "…"])
 
@@ -239,7 +239,7 @@ def _most(t: Array | Stack, width: int, height: int) -> int:
 
 
 def frames_of(session: Session, before: Before) -> list[OutputLine]:
-    """The frames, innermost first: `>` is looked at, `*` is new or stood elsewhere."""
+    """The frames, innermost first: `>` is selected, `*` is new or has moved."""
     frames = session.frames
     last = len(frames) - 1
     rows = []

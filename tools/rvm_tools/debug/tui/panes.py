@@ -1,4 +1,4 @@
-"""The panes: widgets that paint rows of text, and say what was clicked."""
+"""The panes: widgets that paint rows of text, and report clicks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _joined(rows: Sequence[Text]) -> Text:
 
 
 class CodePane(Widget, can_focus=True):
-    """Code with a cursor: `>` is where the machine stands, `●` a breakpoint."""
+    """Code with a cursor: `>` is the machine's position, `●` a breakpoint."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", show=False),
@@ -61,7 +61,7 @@ class CodePane(Widget, can_focus=True):
 
     @dataclass
     class Resized(Message):
-        """The pane has another size: what is made for a width is to be made anew."""
+        """The pane's size has changed, so contents of a fixed width must be rebuilt."""
 
     def __init__(self, id: str) -> None:
         super().__init__(id=id)
@@ -70,7 +70,7 @@ class CodePane(Widget, can_focus=True):
         self.top = 0
 
     def show(self, listing: Listing, follow: bool) -> None:
-        """Show code; if it stands elsewhere, or `follow`, the cursor goes to where that is."""
+        """Show code; if its position has changed, or with `follow`, the cursor moves there."""
         old = self.listing
         if (listing.title, listing.here) != (old.title, old.here):
             follow = True
@@ -115,7 +115,7 @@ class CodePane(Widget, can_focus=True):
 
     @property
     def place(self) -> str | None:
-        """What `b` takes for the row at the cursor; None where nothing can be set."""
+        """The argument of `b` for the row at the cursor; None where nothing can be set."""
         places = self.listing.places
         return places[self.cursor] if self.cursor < len(places) else None
 
@@ -232,13 +232,13 @@ class TimelinePane(Widget, can_focus=False):
 
 
 def _row(label: str, *parts: tuple[str, str], figure: str = "") -> Text:
-    """A row of the timeline: its label, what stands over the columns, a figure."""
+    """A row of the timeline: its label, the columns, a figure."""
     name = label[: LEFT - 1]
     return Text.assemble((f"{name:<{LEFT}}", "dim"), *parts, (f" {figure}"[:RIGHT], ""))
 
 
 class _WordSuggester(Suggester):
-    """Proposes how the last word of a command goes on."""
+    """Proposes completions of a command's last word."""
 
     def __init__(self, complete: Callable[[str], str | None]) -> None:
         super().__init__(use_cache=False, case_sensitive=True)
@@ -249,7 +249,7 @@ class _WordSuggester(Suggester):
 
 
 class CommandLine(Input):
-    """The prompt's line: Up and Down go through what was typed, Tab takes what is proposed."""
+    """The prompt's line: Up and Down go through the history, Tab accepts a proposal."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "enter", "run"),

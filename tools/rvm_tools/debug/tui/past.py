@@ -1,6 +1,6 @@
-"""What a screen remembers of the stops so far: registers at the last one, samples, hits, calls.
+"""A screen's memory of the stops so far: registers at the last one, samples, hits, calls.
 
-It is only shown, and bounded; going back does not use it.
+It is bounded, and only for display; going back does not use it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rvm_tools.trace.account import Tally
 from rvm_tools.trace.energy import Model
 
 _KEPT_FRAMES = 16
-"""The innermost frames whose registers are kept to mark what changes."""
+"""The number of innermost frames whose registers are kept to mark changes."""
 MAX_SAMPLES = 2048
 _MAX_VISITED = 1000
 
@@ -39,7 +39,7 @@ class Before:
         return next((regs for known, _, regs in self.frames if known is frame), None)
 
     def moved(self, frame: Frame) -> bool:
-        """Whether a frame is new, or stood elsewhere; never before the first stop."""
+        """Whether a frame is new, or has moved; never before the first stop."""
         if not self.frames:
             return False
         return next((pc != frame.pc for known, pc, _ in self.frames if known is frame), True)
@@ -47,9 +47,9 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What is known of a time: bytes live, bits erased on the way there.
+    """The known costs up to a time: live bytes, erased bits.
 
-    `tally` is all that the run has taken up to there, where that was counted.
+    `tally` has all costs of the run up to there, if they were counted.
     """
 
     bytes: int
@@ -57,7 +57,7 @@ class Sample:
     tally: Tally | None = None
 
     def joules(self, model: Model) -> float | None:
-        """The energy up to there by a model; None if more would have to be known for it."""
+        """The energy up to there by a model; None if the model needs more data."""
         if self.tally is not None:
             return model.energy(self.tally)
         if model.ops or model.step:
@@ -67,7 +67,7 @@ class Sample:
 
 @dataclass(slots=True)
 class Past:
-    """Where the session has been."""
+    """The session's history."""
 
     before: Before = field(default_factory=Before)
     """The stop before the present one, which changes are marked against."""
@@ -76,7 +76,7 @@ class Past:
     hits: dict[int, None] = field(default_factory=dict)
     """Times at which a breakpoint or watchpoint has stopped."""
     calls: dict[int, None] = field(default_factory=dict)
-    """Times at which a stop was in another depth of calls than the stop before."""
+    """Times at which a stop was at another call depth than the previous one."""
     farthest: int = 0
     """The latest time that the machine was seen at."""
     _depth: int = 1
@@ -121,7 +121,7 @@ class Past:
             self._note(self.hits, session.time)
 
     def _forget(self, time: int) -> None:
-        """The run is another one since an edit: what was seen of the old one is gone."""
+        """The run is another one since an edit: discard observations of the old one."""
         self.samples.clear()
         self.hits.clear()
         self.calls.clear()
