@@ -116,6 +116,10 @@ class Options:
         # `output` and the callbacks belong to the world outside, which has no second copy.
         return replace(self)
 
+    def unseen(self) -> Options:
+        """The same for what is run again, of which nobody is told a second time."""
+        return replace(self, output=_silent, callbacks=Silence())
+
     @at_once
     def write(self, line: str) -> None:
         """Write a line of an extern `print`."""
@@ -123,6 +127,17 @@ class Options:
             self.output(line)
         else:
             print(line, file=self.output or sys.stdout)
+
+
+def _silent(*values: Any) -> None:
+    """In the place of what a run tells others."""
+
+
+class Silence(dict[str, Callable[..., None]]):
+    """Callbacks by any name, which do nothing."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return _silent
 
 
 def is_real(value: object) -> bool:
@@ -272,6 +287,25 @@ class State:
             frame.code = code
             frame.pc = last - frame.pc
         self.torn = False
+
+    def retreat(self) -> tuple[int, int] | None:
+        """Let registers that tell directions apart not hold, for a way back without a log.
+
+        What has been dropped by now is made up for there by what was passed over on the way here.
+        A frame in the midst of what is done only forwards must come out of it before: the depth of
+        the innermost of those, and the position where it has.
+        """
+        found = None
+        for depth, frame in reversed([*enumerate(self.frames)]):
+            reg = frame.code.telling
+            if reg is None or not frame.regs[reg]:
+                continue
+            out = frame.code.behind(frame.pc)
+            if out is None:
+                frame.regs[reg] = False
+            elif found is None:
+                found = depth, out
+        return found
 
     def where(self, frame: Frame | None = None) -> Where:
         """The source position of a frame's instruction (by default the innermost frame's)."""

@@ -13,7 +13,7 @@ the same gradient does not come out again, and that is an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any
@@ -261,17 +261,6 @@ def _bar(function: Function, k: int) -> RegisterType:
     return t
 
 
-def _silent(*values: Any) -> None:
-    """A replacement for callbacks that report on a run."""
-
-
-class Silence(dict[str, Callable[..., None]]):
-    """Callbacks by any name, which do nothing."""
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return _silent
-
-
 def _size(function: Function, k: int, raw: Any) -> float:
     t = elem_of(function.registers[k].type)
     return magnitude(t, raw) * t.unit
@@ -279,14 +268,7 @@ def _size(function: Function, k: int, raw: Any) -> float:
 
 def muted(options: Options) -> Options:
     """Options for an unobserved repetition of a run."""
-    return replace(
-        options,
-        output=_silent,
-        callbacks=Silence(),
-        judged_later=True,
-        max_steps=None,
-        error=False,
-    )
+    return replace(options.unseen(), judged_later=True, max_steps=None, error=False)
 
 
 def _random(rng: np.random.Generator, like: Any, size: float) -> NDArray[Any]:

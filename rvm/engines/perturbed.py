@@ -38,10 +38,13 @@ def is_rounding(state: State, which: Literal["residue", "expected"]) -> bool | N
     """
     if state.edited or abs(state.time) > MOST_TICKS:
         return None
+    if _strays(state) and state.direction < 0:
+        # A way back takes other ticks than the way there, which alone could be run again.
+        return None
     try:
         with np.errstate(all="ignore"):
             begun, ticks = _begun(state)
-            if not begun.at_end and ticks == MOST_TICKS:
+            if not begun.at_end and (ticks == MOST_TICKS or _strays(state)):
                 return None
             begun.turn()
             found = _found(state)
@@ -57,15 +60,8 @@ def _begun(state: State) -> tuple[State, int]:
     If going back reaches the point where its machine began, the run began at the end of the
     program, or turned on the way, from where it may continue to that point.
     """
-    muted = {name: lambda *values: None for name in state.options.callbacks}
-    options = replace(
-        state.options,
-        tolerance=math.inf,
-        strict=False,
-        max_steps=None,
-        output=lambda line: None,
-        callbacks=muted,
-    )
+    unseen = state.options.unseen()
+    options = replace(unseen, tolerance=math.inf, strict=False, max_steps=None)
     kept, state.options = state.options, options
     try:
         back = deepcopy(state)
@@ -73,8 +69,18 @@ def _begun(state: State) -> tuple[State, int]:
         state.options = kept
     back.residue, back.armed = None, False
     back.turn()
+    if back.retreat() is not None:
+        return back, abs(state.time)
+    if _strays(state):
+        _run(back, MOST_TICKS)
+        return back, abs(state.time)
     returns = state.time * state.direction < 0
     return back, _run(back, MOST_TICKS if returns else abs(state.time))
+
+
+def _strays(state: State) -> bool:
+    code = state.frames[0].code
+    return code.image.strays(code.name)
 
 
 def _run(state: State, ticks: int) -> int:

@@ -13,18 +13,19 @@ from functools import cached_property, partial
 from typing import Any
 
 import rvm.codec.pickled  # noqa: F401 - code is pickled with its program
-from rvm.expr import Apply, Expr, Place
+from rvm.expr import Apply, Expr, Place, reads
 from rvm.host.once import once
 from rvm.image.sizes import Sizes, kept_for, notes, with_sizes
 from rvm.image.traps import Traps
 from rvm.isa import FUNCTIONS, lower
 from rvm.isa.lower import plain
 from rvm.program import AnyProgram, Function, Instr, Program, Span, program_of
-from rvm.stmt import Drop, Free, Map, Pop, Stmt, Update, When, invert, writes
+from rvm.stmt import Drop, Effect, Free, Map, Pop, Stmt, Update, When, invert, writes
 from rvm.transform import invert_function
 from rvm.transform.changes import Changes
 from rvm.transform.duals import reachable
 from rvm.transform.ends import NOTHING, Ends, ends_of
+from rvm.transform.forth import telling
 from rvm.types import Stack, elem_of
 from rvm.verify import inout_slots
 from rvm.verify.conflicts import conflicts
@@ -66,6 +67,20 @@ class Code:
     def __reduce__(self) -> tuple[Any, ...]:
         # Traps, and what engines made of the code, stay where they are.
         return code_of, (self.image.program, self.name, self.undo)
+
+    @cached_property
+    def telling(self) -> int | None:
+        """The register that tells directions apart; see `rvm.transform.walker`."""
+        return telling(self.function)
+
+    def behind(self, pc: int) -> int | None:
+        """Where what is done only forwards ends, and the position is inside of that."""
+        for start, instr in enumerate(self.instrs):
+            if instr.op == "br" and start < pc <= instr.aux:
+                (cond,) = instr.args
+                if isinstance(cond, Apply) and any(p.reg == self.telling for p in reads(cond)):
+                    return instr.aux + 1
+        return None
 
     def ready(self, pc: int) -> Ready:
         """The instruction at `pc`: its statements, and the aliasing checks to make at run time."""
@@ -124,7 +139,8 @@ class Code:
         """Whether strict mode logs what an instruction loses: inexact numbers, dropped values."""
         found = self._losses.get(pc)
         if found is None:
-            found = self._losses[pc] = self._loses(self.instrs[pc])
+            effect = isinstance(self.stmts(pc)[0], Effect)
+            found = self._losses[pc] = not effect and self._loses(self.instrs[pc])
         return found
 
     def _loses(self, instr: Instr) -> bool:
@@ -218,6 +234,7 @@ class Image:
         self._codes: dict[tuple[str, bool], Code] = {}
         self._sizes: dict[object, Any] = {}
         self._changes = Changes(program)
+        self._strays: dict[str, bool] = {}
         self.heat: Counter[str] = Counter()
         """Ticks that runs of each function have taken so far, as far as engines care to count."""
 
@@ -274,6 +291,14 @@ class Image:
     def reachable(self, name: str) -> tuple[str, ...]:
         """`name` and every function that it may call."""
         return reachable(self.program, name)
+
+    def strays(self, name: str) -> bool:
+        """Whether a way back without a log may take other ticks than the way there."""
+        found = self._strays.get(name)
+        if found is None:
+            found = any(self.code(f, False).telling is not None for f in self.reachable(name))
+            self._strays[name] = found
+        return found
 
     def recurs(self, name: str) -> bool:
         """Whether `name`, or a function that it may call, may call itself, even indirectly."""

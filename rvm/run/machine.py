@@ -169,7 +169,7 @@ class Machine:
 
     @property
     def time(self) -> int:
-        """The number of ticks executed since the start; each step back subtracts one."""
+        """The number of ticks from the start to here; each step back subtracts one."""
         return self.state.time
 
     @property
@@ -283,7 +283,12 @@ class Machine:
     def step(self, n: int = 1) -> int:
         """Execute `n` ticks (backwards if negative), or fewer at either end; return how many."""
         n = _whole(n, "ticks are")
-        return self._advance(abs(n), 1 if n >= 0 else -1)
+        if n >= 0:
+            return self._advance(n, 1)
+        if not self._strays:
+            return self._advance(-n, -1)
+        here = self.time
+        return here - self._return(here + n)
 
     def run(self) -> Machine:
         """Run forwards to the end."""
@@ -292,7 +297,13 @@ class Machine:
 
     def run_back(self) -> Machine:
         """Run backwards to the beginning."""
+        if self._strays:
+            from rvm.run.retreat import come_out
+
+            come_out(self)
         self._advance(None, -1)
+        if self._strays and self.state.at_end:
+            self.state.time = 0
         return self
 
     def go(self, ticks: int | None = None) -> int:
@@ -301,13 +312,36 @@ class Machine:
         Traps are those with which `rvm.probes` armed the state.  Return the number of ticks
         executed.
         """
-        return self._advance(ticks, self.direction)
+        if self.direction > 0 or self.state.armed or not self._strays:
+            return self._advance(ticks, self.direction)
+        return self.step(-self.time if ticks is None else -ticks)
 
     def seek(self, time: int) -> int:
         """Go to a time, in either direction, or as far as possible; return the time reached."""
         time = _whole(time, "a time is")
         if time != self.time:
             self.step(time - self.time)
+        return self.time
+
+    @property
+    def _strays(self) -> bool:
+        """Whether the way back may take other ticks than the way there."""
+        state = self.state
+        code = state.frames[0].code
+        return state.residue is None and code.image.strays(code.name)
+
+    def _return(self, time: int) -> int:
+        """Go back to a time by way of the beginning, and face back; return the time reached."""
+        if time <= 0:
+            return self.run_back().time
+        seen = self.state.options
+        self.state.options = seen.unseen()
+        try:
+            self.run_back()
+            self._advance(time, 1)
+        finally:
+            self.state.options = seen
+        self.state.turn()
         return self.time
 
     def _whole(self) -> None:
@@ -337,6 +371,8 @@ class Machine:
 
         if self.state.direction != direction:
             self.state.turn()
+        if direction < 0 and self._strays:
+            self.state.retreat()
         fast = self._engine
         if self.state.armed and fast.name not in having("traps"):
             fast = self._watchful = self._watchful or Watchful()
@@ -347,7 +383,7 @@ class Machine:
         try:
             while done < budget and not state.at_end:
                 # The limit is on the distance from the start, so running back is always allowed.
-                room = limit - state.time * state.direction
+                room = limit - state.time if direction > 0 else NO_LIMIT
                 if room <= 0:
                     raise self._limit(limit)
                 if (now := first_chunk(fast, state)) > first:

@@ -20,7 +20,7 @@ def without_directions(f: Function) -> Function:
     So its derivatives do in both directions what they do where it is undone. In strict mode the log
     holds the register's value, like other dropped values.
     """
-    if not _tells_directions(f):
+    if telling(f) is None:
         return f
     code = tuple(
         replace(i, aux=i.aux - 1) if i.op in ("br", "cf") else i for i in (f.code[0], *f.code[2:])
@@ -30,15 +30,16 @@ def without_directions(f: Function) -> Function:
     return replace(f, code=code, spans=(*f.spans[:1], *f.spans[2:]), undoing=undoing)
 
 
-def _tells_directions(f: Function) -> bool:
-    """Whether a register holds forwards and nowhere else, and branches alone read it."""
+def telling(f: Function) -> int | None:
+    """The register that holds forwards and nowhere else, and that branches alone read."""
     if [i.op for i in (*f.code[:2], *f.code[-1:])] != ["fresh", "not", "drop"]:
-        return False
+        return None
     made, turned, dropped = (i.args[0] for i in (*f.code[:2], f.code[-1]))
     if not made == turned == dropped or not isinstance(made, Place) or made.type != BOOL:
-        return False
+        return None
     inside = [i for i in f.code[2:-1] if _reads(i, made.reg)]
-    return all(i.op in ("br", "cf") and _tells(i.args[0], made) for i in inside)
+    alone = all(i.op in ("br", "cf") and _tells(i.args[0], made) for i in inside)
+    return made.reg if alone else None
 
 
 def _tells(cond: Expr, forth: Place) -> bool:

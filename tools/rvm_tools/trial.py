@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.derive.estimate import Silence
 from rvm.derive.target import Target
 from rvm.faults import LimitError, RvmError
 from rvm.numbers import NumberSystem, system
 from rvm.program import Function, Layout, Program, Record
 from rvm.run.binding import held_in, snapshot
 from rvm.run.machine import Machine
-from rvm.state import Options
+from rvm.state import Options, Silence
 from rvm.types import Array, Stack, elem_of
 from rvm_tools.digits import LostDigits, lost_digits
 from rvm_tools.drift import Drift, drifts
