@@ -12,6 +12,6 @@ from rvm_asm.disassemble import disassemble
 from rvm_asm.expand import expand
 
 LINE = r"^(?:func|record|macro|entry) \w"
-"""Lines that only such texts have: see `rvm.library.frontends`."""
+"""A pattern of lines that occur only in such texts: see `rvm.library.frontends`."""
 
 __all__ = ["LINE", "assemble", "disassemble", "expand", "load", "parse"]

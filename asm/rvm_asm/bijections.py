@@ -36,7 +36,7 @@ class Step(NamedTuple):
 
 
 class Bijection(NamedTuple):
-    """A place, and what is applied to it, the innermost first."""
+    """A place, and the functions applied to it, the innermost first."""
 
     place: Place
     steps: tuple[Step, ...]
@@ -75,7 +75,10 @@ def _is_formal(node: Expr, index: int) -> bool:
 
 
 def bijection(node: Expr, may_change: Callable[[Place], bool]) -> Bijection | None:
-    """What an expression is a bijection of: its first place that may change; None if of none."""
+    """The bijection that an expression is, of its first place that may change;
+
+    None if there is none.
+    """
     if isinstance(node, Place):
         return None if is_count(node) or not may_change(node) else Bijection(node, ())
     if not isinstance(node, Apply) or not 1 <= len(node.args) <= 2:
@@ -102,8 +105,9 @@ def bijection(node: Expr, may_change: Callable[[Place], bool]) -> Bijection | No
 
 
 def passed(node: Expr, may_change: Callable[[Place], bool]) -> Bijection | None:
-    """What an argument is a bijection of, if the function that is called changes it; None of a
-    value that the function is to give back, such as `x * x`.
+    """The bijection that an argument is, if the called function changes it;
+
+    None for a value that the function must return unchanged, such as `x * x`.
     """
     view = bijection(node, may_change)
     return None if view is None or view.reads(view.place) else view

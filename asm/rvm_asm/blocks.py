@@ -41,7 +41,7 @@ from rvm_asm.values import Rejected
 
 _FALSE, _TRUE = Const(False, BOOL), Const(True, BOOL)
 MAX_LEVELS = 80
-"""How deeply blocks, those of macros included, may nest."""
+"""The largest nesting depth of blocks, including those of macros."""
 _HOLDING = (OpStat, AllocStat, Invoke, Iterate, Extern)
 """Statements throughout which tops of stacks of arrays, and parts of long expressions, are held."""
 _OPPOSITE = {"==": "!=", "!=": "=="}
@@ -138,7 +138,7 @@ class Blocks(Holding):
         return self.put(Instr(op, cond[:1]), stat, cond[1:])
 
     def _carrier(self, *conds: Node) -> Place | None:
-        """What takes a condition along a pair's jump, where an end uses tops of stacks of arrays.
+        """A register for the condition of a jump, if an end uses tops of stacks of arrays.
 
         An end computes it before it jumps, or after it has come, and elsewhere it is false.
         """
@@ -149,7 +149,7 @@ class Blocks(Holding):
         return Place(self.registers.local(name, BOOL, self.scope.owner).reg, (), BOOL)
 
     def _jump_if(self, op: str, node: Node, carrier: Place | None, *, negated: bool = False) -> int:
-        """A jump if a condition holds, or if it does not; it stands where that does."""
+        """A jump if a condition holds, or does not, at the place where it is evaluated."""
         at = self._stretch(node)
         if carrier is None:
             cond, template = self._cond(node, at)
@@ -176,7 +176,7 @@ class Blocks(Holding):
         return jump
 
     def _toggle(self, flag: Place, node: Node, at: Stat, depth: int = 1) -> None:
-        """Exchange true and false if a condition holds; only what decides it is looked at."""
+        """Negate a flag if a condition holds; only operands that decide it are evaluated."""
         if not (
             isinstance(node, Operator) and FUNCTIONS[node.name].lazy and self.looks(node.args[1])
         ):
@@ -198,7 +198,7 @@ class Blocks(Holding):
         self.put(Instr("free", (first, _FALSE)), at)
 
     def _stretch(self, node: Node) -> Empty:
-        """Where a condition stands, the brackets around its parts included."""
+        """The source range of a condition, with the brackets around its parts."""
         return Empty(*self.report.sources.bracketed(node.start, node.end))
 
     def _pair(self, a: int, b: int) -> None:

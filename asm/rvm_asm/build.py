@@ -1,4 +1,4 @@
-"""From declarations to a verified program: functions lowered, generic ones for the types asked."""
+"""From declarations to a verified program: lowered functions, and generic ones' instances."""
 
 from __future__ import annotations
 
@@ -45,11 +45,12 @@ from rvm_asm.stats import Func, RecordDef
 from rvm_asm.values import Rejected
 
 MAX_INSTANCES = 256
-"""For how many types one function is made: generic recursion may go on without end."""
+"""The largest number of instances of one function, since generic recursion may be endless."""
 MAX_MADE = 1 << 15
-"""How many are made in all, with those that are made to be checked: texts may be hostile."""
+"""The largest total number of instances, including those made for checking: texts may be
+hostile."""
 Wanted = tuple[Func, Types, Word]
-"""A generic function, what its parameters stand for, and where that is asked."""
+"""A generic function, the values of its parameters, and the place of the request."""
 
 
 class Build:
@@ -114,7 +115,7 @@ class Build:
                 emitter.pair_jumps(0, 0)
 
     def _settle(self) -> None:
-        """Lower those functions again of whose arguments some are changed by way of bijections.
+        """Lower again functions with arguments that are changed through bijections.
 
         Which parameters a function changes is known when all functions are lowered.  Where a call
         may change `-x`, and so x, it is looked at as one that passes x.
@@ -143,7 +144,7 @@ class Build:
         self._lower()
 
     def specialise(self, func: Func, types: Types, at: Word) -> str:
-        """The name of a generic function made for such types; Rejected if it can't be."""
+        """The name of an instance of a generic function; Rejected if it can't be made."""
         inside = ", ".join(map(str, types.values()))
         name = quoted(f"{plain(func.name.text)}[{inside}]" if types else plain(func.name.text))
         declared = self.declarations.functions.get(name, func)
@@ -189,7 +190,7 @@ class Build:
     # ------------------------------------------------------------ generic functions
 
     def _check_parameters(self) -> None:
-        """Look at all type parameters: their names, and the classes that they are of."""
+        """Check all type parameters: their names, and their classes."""
         declarations = self.declarations
         taken = {*SCALARS, *declarations.records, *declarations.pures, *declarations.functions}
         owners: list[Func | RecordDef] = [
@@ -228,7 +229,7 @@ class Build:
             self.report.error("A072", f"`{class_text(p)}` names no class", p.start, p.end)
 
     def _try(self, *, once: bool) -> None:
-        """Make generic functions to see what is wrong with them.
+        """Make generic functions to find errors in them.
 
         All, for the types that they may be of; or those that nothing has asked for, for one.
         """
@@ -263,7 +264,7 @@ class Build:
         return TypeValue(FUNCTION, name=self.specialise(func, types, name))
 
     def _any_length(self, field: Declared) -> TypeRef:
-        """A type of a parameter of a function that is passed: whatever its lengths are."""
+        """The type of a parameter of a function that is passed, with any lengths."""
         t = field.type
         assert t is not None
         record = self.declarations.records.get(t.name)
@@ -320,7 +321,7 @@ class Build:
         return program
 
     def _keeping(self, program: Program, called: dict[str, Derivative]) -> Program:
-        """The program with copies of what is brought back; its derivatives are of functions so."""
+        """The program with copies of restored values, from which derivatives are made."""
         found = keeping(program) if self.declarations.keeps else program
         if found is program or not called:
             return found
@@ -416,7 +417,7 @@ def _combinations(func: Func) -> Iterator[dict[str, TypeValue]]:
 
 
 def _spans(function: Function, marks: dict[int, Span]) -> tuple[Span, ...]:
-    """Where the instructions stand by the position comments; none if none has one."""
+    """The positions of instructions by the position comments; empty if there are none."""
     if not any(s.line in marks for s in function.spans):
         return ()
     return tuple(marks.get(s.line, Span()) for s in function.spans)

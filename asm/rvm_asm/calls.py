@@ -38,7 +38,7 @@ from rvm_asm.values import Rejected
 
 
 class Calls(Specialising):
-    """Lowers `call`, `uncall` and what stands in `extern` blocks."""
+    """Lowers `call`, `uncall` and the contents of `extern` blocks."""
 
     def call(self, stat: Invoke) -> None:
         """`call`, `uncall`, `map`: records become leaves, literals take the parameters' types."""
@@ -122,7 +122,7 @@ class Calls(Specialising):
                 self.reject("A040", what, arg)
 
     def _in_ancilla(self, name: str, t: Scalar, value: Expr, stat: Invoke) -> Instr:
-        """An ancilla for a value that a derivative is passed; the instruction that frees it.
+        """An ancilla for a value passed to a derivative; returns the instruction that frees it.
 
         What is passed as a value and changes, even if it is put back, would have to be compared.
         """
@@ -131,7 +131,7 @@ class Calls(Specialising):
         return Instr("free", (place, value))
 
     def derivative(self, name: str, args: list[Node], stat: Invoke) -> Derivative:
-        """What the marks of a call make of a function, as far as callers see it."""
+        """The derivative that the marks of a call denote, as callers see it."""
         base = self.program.heads[name]
         said = [Said(plain(p.name), binding(p.layout, base)) for p in base.params]
         for k, mark in enumerate(stat.marks):
@@ -166,7 +166,10 @@ class Calls(Specialising):
         stat: Invoke,
         given: Sequence[Expr],
     ) -> None:
-        """Refuse what a derivative does not take; `given` are the leaves of all arguments."""
+        """Refuse arguments that a derivative does not take;
+
+        `given` are the leaves of all arguments.
+        """
         leaves = iter(given)
         for what, (_, bound), arg in zip(said, signature, stat.args, strict=True):
             group = bound if isinstance(bound, NameGroup) else None
@@ -296,7 +299,7 @@ class Calls(Specialising):
     def _with_bars(
         self, what: Said, arg: Node, found: list[Expr] | None, bars: Binding
     ) -> list[Expr] | None:
-        """Of a record's leaves those for which there are bars: a record of the argument's type."""
+        """The leaves of a record that have bars, as a record of the argument's type."""
         if not isinstance(bars, NameGroup):
             if found is not None:
                 self.reject("A040", f"{what.text()} is not a record", arg)

@@ -40,7 +40,7 @@ def encoded(text: str, errors: str = "strict", at: int = 0) -> bytes:
 
 
 def _escaped(escape: re.Match[str], errors: str) -> bytes:
-    """The bytes that an escape stands for."""
+    """The bytes of an escape."""
     if escape[1]:
         return encoded(chr(int(escape[1], 16)), errors, escape.start())
     if escape[2]:

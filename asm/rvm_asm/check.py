@@ -1,4 +1,4 @@
-"""What the verifier finds, shown at the operands of the source."""
+"""The verifier's findings, shown at the operands of the source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rvm_asm.messages import Reporter
 from rvm_asm.nodes import Node, Operator
 
 MAX_HINT = 160
-"""How much of an expression a hint repeats."""
+"""The largest length of an expression repeated in a hint."""
 UNITS = {"add": "-1", "sub": "1"}
 """The factor y for which `x += x*y` (or `-=`) leaves nothing of x."""
 
@@ -55,7 +55,7 @@ def report_findings(
 def report_counting(
     program: Program, emitters: Mapping[str, CodeEmitter], report: Reporter
 ) -> None:
-    """Add a message for everything in a loop's body that changes what the loop counts by.
+    """Add a message for everything in a loop's body that changes the loop's counter or bounds.
 
     Functions in which there is something are broken from then on.
     """
@@ -123,7 +123,7 @@ def report_shared(program: Program, emitters: Mapping[str, CodeEmitter], report:
 def _generated(
     program: Program, finding: Finding, emitters: Mapping[str, CodeEmitter], report: Reporter
 ) -> tuple[int, int]:
-    """Where the statement stands that made a function; else the first function's head."""
+    """The position of the statement that made a function; else the first function's head."""
     if finding.function in program:
         span = program.function(finding.function).span(max(finding.pc, 0))
         if span.line:

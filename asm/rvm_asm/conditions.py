@@ -1,7 +1,7 @@
-"""Conditions of an `if` that its own block can make false, where they must hold after it too.
+"""Conditions of an `if` that its own block can make false, although they must hold after it too.
 
-A block is looked at as lowered code.  Only changes whose effect follows from the text are reported:
-those of one side of a comparison, or of a bool, by instructions that stand in the block itself.
+Blocks are analysed as lowered code.  Only changes whose effect follows from the text are reported:
+those of one side of a comparison, or of a bool, by instructions in the block itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rvm.verify.alias import overlap
 
 _SIGNS = {"add": 1, "inc": 1, "sub": -1, "dec": -1}
 _ORDERS = {"<": -1, "<=": -1, ">": 1, ">=": 1}
-"""Comparisons, and which way the left side goes with which they stay true."""
+"""Comparisons, and the direction of change of the left side that keeps them true."""
 _OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _EXCHANGES = ("swap", "exch")
@@ -44,7 +44,7 @@ def undone_by(code: Sequence[Instr], start: int, stop: int, cond: Expr, holds: b
 
 
 def _parts(cond: Expr, holds: bool) -> Iterator[tuple[Expr, bool]]:
-    """Of what a condition is made, and whether each part must hold for it to hold, or not to."""
+    """The parts of a condition, and whether each must hold or not for the whole to."""
     if isinstance(cond, Apply):
         if cond.fn == "not":
             yield from _parts(cond.args[0], not holds)
@@ -58,7 +58,7 @@ def _parts(cond: Expr, holds: bool) -> Iterator[tuple[Expr, bool]]:
 
 
 def _changes(code: Sequence[Instr], start: int, stop: int, read: set[Place]) -> list[_Change]:
-    """All instructions that change what is read; none if the effect of one is not known."""
+    """All instructions that change operands of a condition; none if one has an unknown effect."""
     found: list[_Change] = []
     leave = start
     for pc in range(start, stop):
@@ -79,7 +79,7 @@ def _changes(code: Sequence[Instr], start: int, stop: int, read: set[Place]) -> 
 
 
 def _is_moved(place: Place, code: Sequence[Instr]) -> bool:
-    """Whether code may change an index of the place, which is another place then."""
+    """Whether code may change an index of the place, which then denotes another place."""
     inside = {p.reg for p in places(place) if p is not place}
     return any(isinstance(a, Place) and a.reg in inside for instr in code for a in instr.args)
 
@@ -129,7 +129,7 @@ def _moves(fn: str, step: float, other: Expr) -> bool:
 
 
 def _step(instr: Instr) -> float | None:
-    """What an instruction adds, if that is a number in the text."""
+    """The number that an instruction adds, if it is a literal."""
     sign = _SIGNS.get(instr.op)
     if sign is None:
         return None

@@ -30,7 +30,7 @@ def _number(value: Any) -> Any:
 
 _BUILT_IN = {"pi": math.pi, "tau": math.tau}
 _MAX_DEPTH = 150
-"""How deeply definitions may depend on one another, their expressions included."""
+"""The largest depth of dependences between definitions, including their expressions."""
 
 
 class NotConstant(Exception):
@@ -38,7 +38,7 @@ class NotConstant(Exception):
 
 
 _OF_TEXTS = (operator.add, len)
-"""What texts are computed with, too: joined, and counted."""
+"""Operations on texts: joining, and length."""
 
 
 def is_evaluated(name: str) -> bool:
@@ -76,7 +76,7 @@ def _computed(e: Expr) -> Any:
 
 
 def _why_not(name: str, numbers: Sequence[Any]) -> str:
-    """Why a function does not take these numbers, as the table says it."""
+    """The reason, from the table, why a function does not take these numbers."""
     if name == "len":
         return "`len` counts the bytes of a text"
     try:
@@ -131,7 +131,7 @@ class Constants:
         return self._values[name]
 
     def text(self, node: Node | None) -> bytes | None:
-        """The bytes that a text literal, or a constant that is one, stands for."""
+        """The bytes of a text literal, or of a constant that is one."""
         if type(node) is Ref and not node.steps and node.name in self:
             node = self.literal(node.name)
         return node.value if type(node) is Lit and type(node.value) is bytes else None

@@ -1,7 +1,7 @@
-"""What `for` loops count by: registers that nothing in a loop's body may change.
+"""The counters and bounds of `for` loops, which nothing in a loop's body may change.
 
-Each way to change one ends as an instruction that writes it, so that the lowered code is looked
-at and not the text: macros, undone routines and calls, of functions that come later too.
+Each way to change one becomes an instruction that writes it. So the lowered code is checked, not
+the text: this includes macros, undone routines and calls of functions defined later.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class CountedLoop:
 
 @dataclass(frozen=True, slots=True)
 class _CounterChange:
-    """An instruction in a body, the operand that it changes, and what the loop calls it."""
+    """An instruction in a body, the operand that it changes, and the loop's name for it."""
 
     pc: int
     operand: int
@@ -37,7 +37,7 @@ class _CounterChange:
 def changes(
     code: Sequence[Instr], loops: Sequence[CountedLoop], inout: Mapping[str, Collection[int]]
 ) -> Iterator[_CounterChange]:
-    """The instructions in bodies of loops that change what these count by.
+    """The instructions in loop bodies that change the loops' counters or bounds.
 
     `inout` are for each function the parameters that it changes.
     """

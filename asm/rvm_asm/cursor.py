@@ -1,4 +1,4 @@
-"""A cursor over tokens: what the parsers of expressions and statements share."""
+"""A cursor over tokens, shared by the parsers of expressions and statements."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class Cursor:
         self.depth = 0
 
     def end_of(self, i: int) -> int:
-        """Where token `i` ends."""
+        """The end of token `i`."""
         return self.starts[i] + len(self.texts[i])
 
     def last_end(self) -> int:
-        """Where the token before the cursor ends."""
+        """The end of the token before the cursor."""
         return self.end_of(self.i - 1)
 
     def fail(self, expected: str, hint: str = "") -> NoReturn:
-        """Report that something else was expected here, and give up."""
+        """Report that something else was expected here, and stop parsing the line."""
         i = self.i
         kind = self.kinds[i]
         if kind == WRONG:
@@ -54,7 +54,7 @@ class Cursor:
         raise Bad
 
     def habitual(self) -> None:
-        """Where the line is one of another language, report what stands for that, and give up."""
+        """If the line is in another language's notation, report ours, and stop parsing the line."""
 
     def too_deep(self, what: str, most: int, hint: str = "") -> NoReturn:
         """Report that something nests deeper than it may here (A046), and give up."""
@@ -97,7 +97,7 @@ class Cursor:
         return Word(text, start, start + len(text))
 
     def dotted(self, what: str) -> Word:
-        """A name with dots, as the registers of a record's leaves have it."""
+        """A name with dots, such as that of a register for a record's leaf."""
         word = self.word(what)
         while self.kinds[self.i] == ".":
             self.i += 1

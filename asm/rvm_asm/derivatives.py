@@ -23,7 +23,7 @@ from rvm_asm.scope import NameGroup, Slot
 
 
 class Said(NamedTuple):
-    """A parameter of a derivative as callers know it: `x`, the bar of `x`, the dot of the bar."""
+    """A parameter of a derivative as callers see it: `x`, the bar of `x`, the dot of the bar."""
 
     name: str
     of: Slot | NameGroup
@@ -38,7 +38,7 @@ class Said(NamedTuple):
         return f"{self.dual or 'parameter '}`{self.name}{path and '.'}{path}`"
 
     def wanted(self, bars: NameGroup) -> str:
-        """A hint: what to pass for the bars of a record."""
+        """A hint: the argument to pass for the bars of a record."""
         assert isinstance(self.of, NameGroup)
         own = dict(zip(self.of.paths(), self.of.leaves(), strict=True))
         fields = dict(zip(bars.paths(), bars.leaves(), strict=True))
@@ -49,7 +49,7 @@ class Said(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """A bar, or dot, that is left out: what it is, the parameter's registers, and the `_`."""
+    """A bar or dot that is left out: its name, the parameter's registers, and the `_`."""
 
     what: str
     slots: frozenset[int]
@@ -57,7 +57,7 @@ class LeftOut(NamedTuple):
 
 
 class Derivative(NamedTuple):
-    """What a mark behind a function's name stands for: of what it is, and where it is called."""
+    """The derivative that a mark after a function's name denotes, and the place of the call."""
 
     base: Function
     """The function, as far as callers see it."""
@@ -68,7 +68,7 @@ class Derivative(NamedTuple):
     without: frozenset[int] = frozenset()
     """The parameters, as registers, whose bars or dots are left out."""
     said: tuple[Said, ...] = ()
-    """What its parameters are to who calls it."""
+    """Its parameters as callers see them."""
     left_out: tuple[LeftOut, ...] = ()
 
     @property
@@ -82,7 +82,7 @@ class Derivative(NamedTuple):
 
 
 LEFT_OUT = "_"
-"""What stands for a bar, or a dot, that nobody wants."""
+"""The notation for a bar or dot that is left out."""
 
 
 def is_left_out(node: Node) -> bool:
@@ -96,7 +96,7 @@ def carrying(f: Function) -> list[Param]:
 
 
 def said_of(f: Function, mark: str, said: Sequence[Said], without: frozenset[int]) -> list[Said]:
-    """What the parameters of a function's derivative are, by what those of the function are."""
+    """The parameters of a function's derivative, from those of the function."""
     kept = bar_slots(f, without)
     of = zip(f.params, said, strict=True)
     return [
@@ -106,7 +106,7 @@ def said_of(f: Function, mark: str, said: Sequence[Said], without: frozenset[int
 
 
 def binding(layout: Layout, f: Function) -> Slot | NameGroup:
-    """What a parameter of such a layout stands for."""
+    """The meaning of a parameter with such a layout."""
     if isinstance(layout, int):
         return Slot(layout, f.registers[layout].type)
     return NameGroup(layout.name, {n: binding(inner, f) for n, inner in layout.fields}, 0)
@@ -146,7 +146,7 @@ def _place(f: Function, reg: int) -> Place:
 def complete(
     program: Program, called: Mapping[str, Derivative], report: Reporter
 ) -> tuple[Function, ...]:
-    """The derivatives that a program's functions call, and what these call.
+    """The derivatives that a program's functions call, and those that these call.
 
     Where something is wrong, which is reported now or by the verifier, they do nothing.
     """
@@ -167,7 +167,7 @@ def complete(
 def _refuse_declared(
     program: Program, called: Mapping[str, Derivative], made: Sequence[Function], report: Reporter
 ) -> None:
-    """A006 where a function of the text is called as what is derived from another."""
+    """Report A006 where a declared function is called by the name of a derivative."""
     at = next(iter(called.values())).at
     for name in dict.fromkeys(i.symbol for f in made for i in f.code if i.symbol in program):
         for end, mark in MARKS.items():
@@ -226,7 +226,7 @@ def _refuse_left_out(
 def _trouble(
     program: Program, asked: Asked, name: str, without: frozenset[int]
 ) -> DefinitionError | None:
-    """What is wrong with a derivative from which so much is left out."""
+    """The error in a derivative with so many duals left out, if any."""
     form, mark = asked[name]
     try:
         derived(program, {**asked, name: (Form(form.name, without), mark)}, (name,))

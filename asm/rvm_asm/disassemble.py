@@ -99,7 +99,7 @@ def _passes_values(program: Program) -> bool:
 
 
 def instruction_texts(function: Function, functions: Mapping[str, Function]) -> list[str]:
-    """Each instruction of a function as strict code has it, labels of jumps in front.
+    """The instructions of a function in strict code, with labels of jumps in front.
 
     `functions` are those that it may call, by name.
     """

@@ -64,9 +64,9 @@ class CodeEmitter(ValueReader, ABC):
         self.counted: list[CountedLoop] = []
         """The loops of the code so far."""
         self.shared: list[Shared] = []
-        """What is the same for all elements that functions are mapped over."""
+        """Arguments shared by all elements over which functions are mapped."""
         self.became: dict[int, Any] = {}
-        """What syntax nodes stand for that follows from types alone, by the nodes' identity.
+        """Derived meanings of syntax nodes that follow from types alone, by the nodes' identity.
 
         A declaration has the type that nothing wrote, a call the function for its types, and a
         whole number the real type that it was converted to.
@@ -77,12 +77,12 @@ class CodeEmitter(ValueReader, ABC):
         self.offered: dict[int, Place] = {}
         """Arguments of calls that are bijections of places, by the identity of the expression."""
         self.held: dict[object, HeldTop | HeldPart] | None = None
-        """What is held while the statement uses it: tops of stacks of arrays, by stack, and parts
-        of long expressions, by syntax node; None where it can't."""
+        """Values held while the statement uses them: tops of stacks of arrays, by stack, and parts
+        of long expressions, by syntax node; None where this is impossible."""
         self.tops: set[int] = set()
         """The ancillas that tops of stacks of arrays are held in."""
         self.looked: bool | None = None
-        """Whether a top was met in what is tried out; None where nothing is."""
+        """Whether a trial lowering met a top; None if there is none."""
         self._sound: set[tuple[object, ...]] = set()
         """Opcodes with the types of places that they take."""
         self._at: Stat = Stat(func.start, func.end)
@@ -97,7 +97,7 @@ class CodeEmitter(ValueReader, ABC):
         return fine
 
     def function(self, name: str) -> Function:
-        """What has been made, as a function."""
+        """The code so far, as a function."""
         return Function(
             name,
             self.params,
@@ -180,7 +180,7 @@ class CodeEmitter(ValueReader, ABC):
     def _unwrapped(
         self, row: OpRow, templates: tuple[Expr, ...], args: list[Node]
     ) -> tuple[tuple[Expr, ...], list[Bijection]]:
-        """The operands with places for what is changed, and the bijections of these."""
+        """The operands with places for the changed ones, and their bijections."""
         done, views = list(templates), dict[int, Bijection]()
         changed = [k for k, o in enumerate(row.operands) if o.mode == "mut" and k < len(done)]
         for k in changed:
@@ -194,7 +194,7 @@ class CodeEmitter(ValueReader, ABC):
         return tuple(done), list(views.values())
 
     def keep_apart(self, view: Bijection, at: Node, others: Iterable[tuple[Expr, Node]]) -> None:
-        """Refuse a bijection of what else is changed, and one by what is changed."""
+        """Refuse a bijection of a place that is changed elsewhere, or by a changed value."""
         for other, node in others:
             if not isinstance(other, Place):
                 continue
@@ -213,7 +213,7 @@ class CodeEmitter(ValueReader, ABC):
 
     @contextmanager
     def turned(self, views: Sequence[Bijection], stat: Stat) -> Iterator[None]:
-        """Turn places into bijections of them for what is appended meanwhile."""
+        """Apply bijections to places while instructions are appended, and undo them afterwards."""
         steps = [(view.place, step) for view in views for step in view.steps]
         for place, step in steps:
             self._turn(place, step, stat)
@@ -410,7 +410,7 @@ class CodeEmitter(ValueReader, ABC):
         self.pending.append(PendingJump(at, stat.name, stat.partner, stat, self.scope))
 
     def pair_jumps(self, start: int, first: int, closed: str = "") -> None:
-        """Pair the pending jumps from number `start` on, which stand at code index >= `first`."""
+        """Pair the pending jumps from number `start` on, which are at code index >= `first`."""
         mine = self.pending[start:]
         del self.pending[start:]
         if not mine:

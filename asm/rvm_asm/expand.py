@@ -43,7 +43,7 @@ class _Expander:
         self.code: list[Instr] = []
         self.spans: list[SourceSpan] = []
         self.at: list[int] = []
-        """Where each of the source's instructions has gone."""
+        """The new position of each of the source's instructions."""
         self._free: dict[tuple[RegisterType, tuple[Expr, ...]], list[int]] = {}
         self._dims: dict[int, tuple[Expr, ...]] = {}
         self._made: list[Instr] = []
@@ -130,7 +130,7 @@ class _Expander:
     # Expressions.
 
     def _simple(self, node: Expr) -> Expr:
-        """A place, a constant, or a function of such; what is deeper becomes temporaries."""
+        """A place, a constant, or a function of such; deeper parts become temporaries."""
         if isinstance(node, Place):
             return self._place(node)
         if not isinstance(node, Apply):
@@ -142,7 +142,7 @@ class _Expander:
         return Apply(node.fn, tuple(self._atom(a) for a in node.args), node.type)
 
     def _atom(self, node: Expr) -> Expr:
-        """A place, a constant or a length; what is more becomes a temporary."""
+        """A place, a constant or a length; anything else becomes a temporary."""
         simple = self._simple(node)
         if not isinstance(simple, Apply) or is_length(simple):
             return simple

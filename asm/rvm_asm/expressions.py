@@ -28,7 +28,7 @@ from rvm_asm.nodes import (
 )
 
 MAX_DEPTH = 100
-"""How deeply expressions and types may nest."""
+"""The largest nesting depth of expressions and types."""
 
 BINARY = {row.symbol: row.binds for row in FUNCTIONS.values() if row.binds}
 """Binding powers of the binary operators: those of Python."""
@@ -38,7 +38,7 @@ PREFIX = {"-": "neg", "~": "~"}
 
 @cache
 def operator_name(sign: str, arity: int) -> str:
-    """The function of the table that an operator's sign stands for."""
+    """The function of the table for an operator's sign."""
     if sign in FUNCTIONS and FUNCTIONS[sign].arity == arity:
         return sign
     for row in FUNCTIONS.values():
@@ -216,7 +216,7 @@ class ExpressionParser(Cursor):
         return Ref(name, steps, start, self.last_end())
 
     def _steps(self) -> tuple[RefStep, ...]:
-        """What follows a name and leads to a part of it."""
+        """The steps after a name that lead to a part of it."""
         kinds = self.kinds
         steps: list[RefStep] = []
         while True:

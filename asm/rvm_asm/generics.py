@@ -1,4 +1,4 @@
-"""What type parameters stand for: types of registers, and functions, as values."""
+"""The values of type parameters: types of registers, and functions."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from rvm_asm.scope import plain
 
 NUMBERS, STACK, RECORD, FUNCTION = "numbers", "stack", "record", "function"
 IDLE = "`a function"
-"""How the names of functions begin that do nothing, in place of those that are passed."""
+"""The prefix of functions that do nothing, which replace those that are passed."""
 A_RECORD = "`a record`"
 """The name of the record that generic functions are tried with."""
 OTHER_FIXED = fixed(20)
 """A `fixed` of other fraction bits than those that it has where none are named."""
 MAX_SHOWN = 6
-"""How many types of a class a message lists."""
+"""The largest number of types of a class listed in a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypeValue:
-    """What a type parameter stands for.
+    """The value of a type parameter.
 
     Numbers and stacks have the type `elem`; records and functions a `name`, as texts write it, and
     generic records types `args`.  `rank` is the number of dimensions in front.
@@ -143,7 +143,7 @@ def class_text(p: TypeParam) -> str:
 
 
 def may_be(p: TypeParam, value: TypeValue) -> bool:
-    """Whether a type parameter may stand for a type."""
+    """Whether a type parameter may have a type as its value."""
     if value.kind == FUNCTION:
         return False
     if not p.classes:
@@ -154,7 +154,7 @@ def may_be(p: TypeParam, value: TypeValue) -> bool:
 
 
 def listed(p: TypeParam) -> str:
-    """The types that a parameter may stand for, for a message."""
+    """The types that a parameter may have, for a message."""
     found = [str(t) for t in members([c.text for c in p.classes])]
     more = ", …" if len(found) > MAX_SHOWN else ""
     arrays = ", and arrays of these" if p.shaped else ""
@@ -162,7 +162,7 @@ def listed(p: TypeParam) -> str:
 
 
 def usual(p: TypeParam) -> TypeValue:
-    """The type where nothing says another: f64 if it may be that, else i64, else the first."""
+    """The default type: f64 if allowed, else i64 if allowed, else the first allowed type."""
     found = members([c.text for c in p.classes])
     for t in (F64, I64):
         if t in found:

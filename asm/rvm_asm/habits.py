@@ -1,7 +1,7 @@
-"""What people write who come from Python or C, and what is written here instead.
+"""Notation from Python and C, and its replacement in the assembly language.
 
-A line that can't be read is looked at once more: where it has the form of a line of those
-languages, the message says what stands for that, in the line's own names.
+A line that can't be parsed is examined again: if it has the form of a line in one of those
+languages, the message gives our notation for it, with the line's own names.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ WORDS = {
     ),
     "printf": ('`print "…", x` stands in a block of its own', "`extern forward`, `print …`, `end`"),
 }
-"""Words that begin a line elsewhere: what is so here, and what to write."""
+"""Words that begin a line in other languages: an explanation, and the replacement."""
 _TYPES = {"int": "i64", "long": "i64", "float": "f64", "double": "f64", "char": "u8", "auto": "f64"}
 TYPE_NAMES = {
     **_TYPES,
@@ -90,7 +90,7 @@ TYPE_NAMES = {
     "Callable": "func(f64)",
     "function": "func(f64)",
 }
-"""Types elsewhere, and what stands for them here."""
+"""Types of other languages, and the corresponding ones here."""
 _DECLARES = frozenset({"let", "var", "const", "unsigned", *_TYPES, *SCALARS})
 _OPERATORS = {"&": ("and", "&&"), "|": ("or", "||")}
 _HEADS = frozenset({"if", "elseif", "elif", "else", "while", "for", "from", "func", "def"})
@@ -107,7 +107,7 @@ def _updates() -> dict[str, str]:
 
 
 def habit(kinds: Sequence[str], texts: Sequence[str], comment: str = "") -> Habit | None:
-    """What the tokens of a line are elsewhere; None where that is not known.
+    """The meaning of a line's tokens in other languages; None if unknown.
 
     `comment`: the line's comment, if the line was read until there.
     """
@@ -151,7 +151,7 @@ def habit(kinds: Sequence[str], texts: Sequence[str], comment: str = "") -> Habi
 
 
 def _anywhere(kinds: Sequence[str], texts: Sequence[str]) -> Habit | None:
-    """Signs that stand within lines elsewhere: methods, tuples, functions without a name."""
+    """Notation within lines of other languages: methods, tuples, anonymous functions."""
     size = len(texts)
     if texts[0] == "with" and "as" in texts[1:-1]:
         k = texts.index("as")
@@ -198,11 +198,11 @@ DERIVATIVES = {
     "jvp": "f.(arguments; dots)",
     "tangent": "f.(arguments; dots)",
 }
-"""What derivatives are called elsewhere, and how they are called here."""
+"""Names of derivatives in other languages, and the notation here."""
 
 
 def _derivative(texts: Sequence[str]) -> Habit | None:
-    """A call of what is called so elsewhere: `call f.grad(…)`, `call grad f(…)`."""
+    """A call in another notation for derivatives: `call f.grad(…)`, `call grad f(…)`."""
     for stop, name, word in ((4, texts[1:2], texts[3:4]), (2, texts[2:3], texts[1:2])):
         if word and word[0] in DERIVATIVES and name and name[0].isidentifier():
             form = f"{texts[0]} {name[0]}{DERIVATIVES[word[0]][1:]}"
@@ -272,7 +272,7 @@ def _function(kinds: Sequence[str], texts: Sequence[str]) -> Habit | None:
 
 
 def type_hint(name: str) -> str:
-    """What stands here for the name of a type elsewhere; nothing where that is not known."""
+    """A hint with our name for a type of another language; "" if unknown."""
     if name in TYPE_NAMES:
         return f"`{TYPE_NAMES[name]}`"
     if len(name) == 1 and name.isupper():
@@ -281,7 +281,7 @@ def type_hint(name: str) -> str:
 
 
 def declaration(word: str, name: str) -> Habit | None:
-    """What a line of a type's name and a place's is elsewhere."""
+    """The meaning of a line with the names of a type and a place in other languages."""
     return _declaration([word, name]) if word in _DECLARES else None
 
 
@@ -315,7 +315,7 @@ def _loop(texts: Sequence[str]) -> Habit | None:
 
 
 def _parts(texts: Sequence[str]) -> list[list[str]]:
-    """What stands between the commas of an argument list."""
+    """The arguments of an argument list."""
     out: list[list[str]] = [[]]
     depth = 0
     for text in texts:
@@ -399,7 +399,7 @@ def _change(kinds: Sequence[str], texts: Sequence[str]) -> Habit | None:
 
 
 def _place(texts: Sequence[str]) -> int:
-    """How many tokens the place at the beginning has."""
+    """The number of tokens of the place at the beginning."""
     k, depth = 1, 0
     while k < len(texts) and (depth or texts[k] in ("[", ".") or texts[k - 1] == "."):
         depth += (texts[k] == "[") - (texts[k] == "]")

@@ -65,14 +65,14 @@ _NAMES = {
     "record": Name.Class,
     "const": Name.Constant,
 }
-"""What the name after such a word is."""
+"""The kind of the name after such a word."""
 _BETWEEN = {
     "for": frozenset({"to", "downto", "step"}),
     "iterate": frozenset({"times", "for", "to", "with"}),
     "extern": frozenset(DIRECTIONS),
     "replace": frozenset({"as", "by"}),
 }
-"""Words inside of such a statement, or of its head, that are not names."""
+"""Words inside such a statement, or in its head, that are not names."""
 _BRACKETS = frozenset("()[]{},:.';") | {"...", "…"}
 
 
@@ -135,7 +135,7 @@ class RasmLexer(Lexer):  # type: ignore[misc]  # Pygments has no types
             yield token.start, kinds.get(id(token)) or _plain(token), token.text
 
     def _meanings(self, solid: list[_Token], in_record: bool) -> list[Any]:
-        """What each sign, number and word of a line is."""
+        """The token type of each sign, number and word in a line."""
         out: list[Any] = [None] * len(solid)
         texts = [t.text for t in solid]
         begin = 0
@@ -181,7 +181,7 @@ class RasmLexer(Lexer):  # type: ignore[misc]  # Pygments has no types
         return Name
 
     def _first(self, text: str, behind: str, in_record: bool) -> Any:
-        """What the first word of a statement is; one that is nothing else uses a macro."""
+        """The token type of a statement's first word; an unknown word is the use of a macro."""
         if text in TOP:
             return Keyword.Declaration
         if in_record and text != "end":
@@ -201,7 +201,7 @@ def _tokens(line: list[_Token]) -> tuple[list[str], list[str]]:
 
 
 def _plain(token: _Token) -> Any:
-    """What a token is that needs no looking around."""
+    """The type of a token that does not depend on context."""
     text = token.text
     if token.kind == IS_NUMBER:
         base = {"0x": Number.Hex, "0b": Number.Bin, "0o": Number.Oct}.get(text[:2].lower())

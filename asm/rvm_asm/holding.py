@@ -1,4 +1,4 @@
-"""Lowering `with` and `replace`: registers that come and go by themselves."""
+"""Lowering `with` and `replace`: registers that are created and freed automatically."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rvm_asm.stats import AllocStat, Invoke, OpStat, Replace, Stat
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A register that is freed by what it was made by."""
+    """A register that is freed by the expression it was made with."""
 
     declared: Declared
     value: Node | None
@@ -43,7 +43,7 @@ class Holding(Iterations):
         return held
 
     def release(self, held: Held, stat: Stat) -> None:
-        """Free a register by what it was made by."""
+        """Free a register by the expression it was made with."""
         self._memory("free", held, stat)
 
     def _memory(self, op: str, held: Held, stat: Stat) -> None:
@@ -99,7 +99,7 @@ class Holding(Iterations):
 
 
 def _is_read(node: Node, name: str) -> bool:
-    """Whether an expression reads a place as a whole; its length is no value of it."""
+    """Whether an expression reads a place as a whole; its length does not count."""
     if isinstance(node, Application):
         return node.name not in LENGTHS and any(_is_read(a, name) for a in node.args)
     return isinstance(node, Ref) and node.name == name and not node.steps

@@ -20,11 +20,11 @@ from rvm.host.read import IrregularError, open_regular
 _Policy = Literal["any", "below", "none"]
 
 MAX_DEPTH = 64
-"""How deeply files may include each other."""
+"""The largest depth of includes."""
 MAX_FILES = 1000
-"""How many files a program may consist of."""
+"""The largest number of files in a program."""
 MAX_BYTES = 64 << 20
-"""How many bytes all texts of a program may have together."""
+"""The largest total size of a program's texts in bytes."""
 
 
 STD = Path(__file__).parent / "std"
@@ -62,7 +62,7 @@ def policy_named(word: str) -> _Policy:
 
 
 class Includes:
-    """What one assembly has read, and what it may still read."""
+    """The files that an assembly has read, and those it may still read."""
 
     def __init__(self, policy: _Policy, folders: Sequence[Path], path: Path | None) -> None:
         self.policy = policy
@@ -161,7 +161,7 @@ class Includes:
 
 
 def _resolved(path: Path) -> Path | None:
-    """Where a path leads, links followed; None if it leads nowhere."""
+    """The target of a path with links resolved; None if it does not exist."""
     try:
         return path.resolve()
     except (OSError, ValueError, RuntimeError):

@@ -1,4 +1,4 @@
-"""What the type parameters of a function that is called follow from: its arguments."""
+"""Inference of a called function's type parameters from its arguments."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from rvm_asm.stats import Func, RecordDef
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is known of an argument's type: its leaves' types, and its record if it is one."""
+    """The known type of an argument: its leaves' types, and its record if it is one."""
 
     leaves: tuple[RegisterType, ...]
     record: TypeValue | None = None
@@ -41,7 +41,7 @@ class Shape:
     """Whether it is a stack of such records."""
 
     def element(self) -> Shape:
-        """The shape of what is reached by one index in front."""
+        """The shape of an element selected by one leading index."""
         record = None if self.record is None else replace(self.record, rank=self.record.rank - 1)
         return Shape(tuple([with_rank(elem_of(t), rank_of(t) - 1) for t in self.leaves]), record)
 
@@ -55,7 +55,7 @@ def shape_of(binding: Slot | NameGroup) -> Shape:
 
 
 def record_of(group: NameGroup, rank: int) -> TypeValue:
-    """The type of a record, with so many dimensions in front."""
+    """The type of a record, with this many leading dimensions."""
     return TypeValue(RECORD, name=group.record, rank=rank, args=group.args)
 
 
@@ -80,7 +80,7 @@ def literal(value: Any, rank: int = 0) -> Given:
 
 
 def given(value: Any) -> Given:
-    """What a caller's value in Python says."""
+    """The types that a caller's value in Python may have."""
     if isinstance(value, Given):
         return value
     if isinstance(value, BUFFERS):
@@ -100,7 +100,7 @@ def given(value: Any) -> Given:
 
 
 class Conflict(Exception):
-    """A type parameter that would have to be two types."""
+    """A type parameter that would need two different values."""
 
     def __init__(self, name: str, one: TypeValue, by: str, two: TypeValue, where: str) -> None:
         super().__init__(name)
@@ -120,26 +120,26 @@ class Inference:
         self._by: dict[str, str] = {}
         """For each parameter that is found the argument that it was found by."""
         self._weak: dict[str, Scalar] = {}
-        """Those that plain numbers alone say something of, and what these are."""
+        """Type parameters known only from plain numbers, with the resulting types."""
 
     @property
     def missing(self) -> list[str]:
         return [name for name in self.params if name not in self.found]
 
     def set(self, name: str, value: TypeValue, where: str) -> None:
-        """Enter what a parameter stands for; Conflict if it stands for something else already."""
+        """Set the value of a parameter; Conflict if it has another one already."""
         known = self.found.setdefault(name, value)
         self._by.setdefault(name, where)
         if known != value:
             raise Conflict(name, known, self._by[name], value, where)
 
     def by(self, name: str) -> str:
-        """What a type parameter was found by, as messages say it."""
+        """The source of a type parameter's value, for messages."""
         where = self._by.get(name, "[")
         return "here" if where.startswith("[") else f"by `{where}`"
 
     def argument(self, written: TypeRef, shape: Shape, where: str) -> None:
-        """What follows from an argument for a parameter of the type `written`.
+        """Infer from an argument for a parameter of the type `written`.
 
         What does not fit is ignored here: it is reported when the call is checked.
         """
@@ -209,7 +209,7 @@ class Inference:
             self.set(p.name, TypeValue(NUMBERS, elem, rank=found.rank - rank), where)
 
     def _is_wider(self, p: TypeParam, found: Given) -> bool:
-        """Whether of several numbers this one needs a wider type: of 1 and 2.5, 2.5.
+        """Whether this one of several numbers needs a wider type: of 1 and 2.5, it is 2.5.
 
         NumPy's own, such as a float32, say more than plain ones.
         """

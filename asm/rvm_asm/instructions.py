@@ -14,7 +14,7 @@ DERIVATIVES = frozenset(mark[0] for mark in MARKS)
 
 
 class InstructionParser(ExpressionParser):
-    """Reads what follows `alloc`, `br`, `call`, `undo`, `print` and their like."""
+    """Parses the operands of `alloc`, `br`, `call`, `undo`, `print` and similar statements."""
 
     def _alloc(self, start: int) -> Stat:
         op = self.texts[self.i - 1]
@@ -56,7 +56,7 @@ class InstructionParser(ExpressionParser):
         return Invoke(op, callee, args, start, self.last_end(), types, marks=marks, bars=bars)
 
     def _marks(self) -> tuple[str, ...]:
-        """What stands behind a function's name to name a derivative of it."""
+        """The marks after a function's name that denote a derivative."""
         out: list[str] = []
         while self.kinds[self.i] in DERIVATIVES:
             mark = self.kinds[self.i]

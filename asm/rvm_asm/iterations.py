@@ -22,7 +22,7 @@ from rvm_asm.stats import Invoke, Iterate
 from rvm_asm.values import Rejected
 
 BUDGETS = ("pebbles", "bennett", "memory", "max_moves")
-"""What a policy begins with; one of them is named."""
+"""The first words of policies; a policy names one of them."""
 _POLICY = (*BUDGETS, "state_bytes", "goal")
 _WHOLE = ("pebbles", "bennett", "state_bytes")
 _GOALS = ("persist", "erase")
@@ -210,7 +210,7 @@ class Iterations(Calls):
         number: str | None,
         taken: frozenset[str],
     ) -> list[Function]:
-        """The functions of so many steps, or if that is None of as many as the run says."""
+        """The functions for this many steps, or if None for a number known only at run time."""
         from rvm.pebble.bridge.emission.recursion import LONGEST, recursion
         from rvm.pebble.bridge.emission.step import step_of
 
@@ -275,7 +275,7 @@ class Iterations(Calls):
         return Program(tuple(self.program.heads.values()), "")
 
     def _refuse(self, stat: Iterate, error: RvmError) -> NoReturn:
-        """What a planner says against it, at the statement."""
+        """Report a planner's objection, at the statement."""
         start, end, hint = stat.start, stat.end, error.hint
         if error.code == "P002":
             start, end = stat.policy[0][0].start, stat.policy[-1][1].end
@@ -286,7 +286,7 @@ class Iterations(Calls):
 
 
 def replaced(stat: Iterate, callee: Word, args: list[Node]) -> Iterate:
-    """The statement with a function that is no longer generic."""
+    """The statement with an instance of a generic function."""
     s = stat
     return Iterate(callee, args, s.var, s.first, s.last, s.down, s.policy, s.start, s.end)
 

@@ -24,7 +24,7 @@ WRONG = "wrong"
 QUOTE = "'"
 """Around a character, before the type of a literal, and the mark of a gradient."""
 SEPARATOR = ";"
-"""What stands between the arguments of a derivative and its bars; anywhere else, a comment."""
+"""The separator between a derivative's arguments and its bars; elsewhere, a comment."""
 
 PATTERN = re.compile(
     r"""[ \t\r\f]*(?:
@@ -47,7 +47,7 @@ PATTERN = re.compile(
 
 
 _ENDS = frozenset({NUMBER, STRING, CHARACTER, ")", "]", QUOTE, "."})
-"""Behind these there is no operand."""
+"""Tokens after which no operand follows."""
 
 
 class Tokens(NamedTuple):
@@ -109,7 +109,7 @@ def lex(file: SourceFile, report: Reporter) -> Tokens:
 
 
 def is_sign(text: str, kinds: Sequence[str], texts: Sequence[str]) -> bool:
-    """Whether what looks like a comment or a character begins with a sign, after these tokens."""
+    """Whether an apparent comment or character begins with an operator, after these tokens."""
     if text[:1] == SEPARATOR:
         return _separates(kinds)
     return text[:1] == QUOTE and not _operand_begins(kinds, texts)

@@ -44,12 +44,12 @@ def number(text: str) -> Any:
 
 
 def raw_constant(value: Any, t: Scalar) -> Any:
-    """The raw value that a typed literal names; ValueError if there is no such value."""
+    """The raw value of a typed literal; ValueError if there is none."""
     return system(t).raw(value)
 
 
 def plain_literal(value: Any) -> str | None:
-    """A number as a literal without a type; None where only a typed one has it."""
+    """A number as a literal without a type; None if only a typed literal expresses it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, complex):

@@ -47,14 +47,14 @@ class Shared:
     """The registers of the parameter that it is a bar of."""
 
     def is_changed(self, changed: Mapping[str, frozenset[int]]) -> bool:
-        """Whether an element finds in it what another has left."""
+        """Whether an element sees a value that another one has left in it."""
         if changed.get(self.callee, frozenset()).isdisjoint(self.slots):
             return False
         return not self.of or not changed.get(self.of, frozenset()).isdisjoint(self.read)
 
 
 def mapping(e: Calls, stat: Invoke) -> tuple[Invoke, tuple[Said, ...]]:
-    """The call that a `map` is, and of a derivative what its parameters are."""
+    """The call that implements a `map`, and for a derivative its parameters."""
     found = _walked(e, stat)
     name, args = e.callee(stat.over(found))
     signature = e.program.signatures[name]
@@ -143,7 +143,7 @@ def _walked(e: Calls, stat: Invoke) -> frozenset[int]:
 
 
 def _written_ranks(e: Calls, func: Func, stat: Invoke, have: Sequence[int | None]) -> Sequence[int]:
-    """How many dimensions the parameters of a generic function have.
+    """The number of dimensions of each parameter of a generic function.
 
     Of a type that may be an array, and that no brackets name, it is an element of the argument
     that has most dimensions.
@@ -164,7 +164,7 @@ def _written_ranks(e: Calls, func: Func, stat: Invoke, have: Sequence[int | None
 
 
 def _dims(e: Calls, p: Declared) -> int:
-    """How many dimensions a parameter's type is written with."""
+    """The number of dimensions in a parameter's written type."""
     if p.type is None or p.type.dims is None:
         return 0
     record = e.program.records.get(p.type.name)
@@ -173,7 +173,7 @@ def _dims(e: Calls, p: Declared) -> int:
 
 
 def _rank(shape: Shape | None) -> int | None:
-    """How many dimensions an argument has, of a record those in front; None without elements."""
+    """The number of an argument's dimensions, for a record the leading ones; None without any."""
     if shape is None:
         return None
     if shape.record is not None:
@@ -235,7 +235,7 @@ def _made(e: Calls, name: str, stat: Invoke, d: Derivative | None, walked: Conta
 
 
 def _derived(name: Word, stat: Invoke, args: list[Node], own: int) -> Invoke:
-    """The call of a derivative for one element, with what is left out."""
+    """The call of a derivative for one element, with the duals that are left out."""
     bars = iter(args[own:])
     given = [bar if is_left_out(bar) else next(bars) for bar in stat.bars]
     start, end = name.start, name.end
@@ -268,6 +268,6 @@ def _longer(p: Declared, length: Node | None, records: Mapping[str, RecordDef]) 
 
 
 def _renames(params: Sequence[Declared]) -> bool:
-    """Whether a register of some parameters has another name than these."""
+    """Whether a register of some parameters has a different name."""
     inner = (p.type.fields or () for p in params if p.type is not None)
     return any(p.register for p in params) or any(map(_renames, inner))

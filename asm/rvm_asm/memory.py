@@ -1,4 +1,4 @@
-"""Lowering `alloc`, `free` and `local`: registers come and go."""
+"""Lowering `alloc`, `free` and `local`, which create and remove registers."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class Memory(CodeEmitter):
         return binding
 
     def _same_type(self, d: Declared, known: Binding) -> None:
-        """Refuse the end of a register whose type is written otherwise than it is."""
+        """Refuse to free a register with another written type than its own."""
         written = RegisterWriter(self.program.records, self.report, self.registers.types)
         written.keeps_numbers = self.program.keeps_numbers
         try:

@@ -1,4 +1,4 @@
-"""Collecting what is wrong with a text: every message goes through one `Reporter`."""
+"""Collecting the errors in a text: every message goes through one `Reporter`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from rvm_asm.stats import Func
 
 _MAX_INSTANCES = 8
-"""For how many types a message about a generic function says that it holds."""
+"""The largest number of types listed in a message about a generic function."""
 _MAX_INSTANCE = 80
-"""The longest text of what type parameters stand for."""
+"""The longest text for the values of type parameters."""
 _MAX_ERRORS = 200
-"""The most messages of an assembly; what would follow is rarely worth reading."""
+"""The largest number of messages of an assembly; later ones are rarely useful."""
 
 
 MAX_MESSAGE = 300
@@ -58,7 +58,7 @@ class Reporter:
         self._owner = 0
         self._instance = ""
         self._generic: dict[tuple[str, int, int], tuple[int, list[str]]] = {}
-        """Messages about generic functions: which one it is, and for what parameters it was."""
+        """Messages about generic functions: the index of each, and the parameters concerned."""
         self.warned: set[tuple[str, Where]] = set()
         """The warnings that have been given, by code and place."""
 
@@ -122,7 +122,7 @@ class Reporter:
 
     @contextmanager
     def within(self, func: Func, instance: str) -> Iterator[None]:
-        """While a function is looked at for what its type parameters stand for (`T = f64`)."""
+        """Within it, a function is checked for values of its type parameters (`T = f64`)."""
         before = self._owner, self._instance
         context, self.context = self.context, []
         self._owner, self._instance = func.start, instance
@@ -133,7 +133,7 @@ class Reporter:
             self.context = context
 
     def _repeated(self, code: str, start: int, message: str) -> bool:
-        """Whether it has been told; of a generic function, whatever its type parameters are."""
+        """Whether it has been reported; for a generic function, with any type parameters."""
         known = None
         if self._instance:
             place = (code, start, self._owner)
@@ -176,7 +176,7 @@ class Reporter:
 
 
 def _instances_text(instances: Sequence[str]) -> str:
-    """For what type parameters a message is, `for T = f32, f64`."""
+    """The type parameters that a message concerns, `for T = f32, f64`."""
     instances = [i if len(i) <= _MAX_INSTANCE else f"{i[: _MAX_INSTANCE - 1]}…" for i in instances]
     heads, values = zip(*(i.split(" = ", 1) for i in instances), strict=True)
     shown = instances[:_MAX_INSTANCES]

@@ -54,7 +54,7 @@ class Range:
 
     @property
     def ends(self) -> tuple[Node | None, ...]:
-        """What it is made of, in order."""
+        """Its three ends, in order."""
         return self.lo, self.hi, self.by
 
 

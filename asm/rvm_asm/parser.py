@@ -225,7 +225,7 @@ _BEHIND = re.compile(
 
 
 def _hidden(text: str, names: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Where comments behind instructions read as instructions themselves, on names of the text."""
+    """The positions of comments after instructions that could be instructions themselves."""
     known: set[str] = set()
     for m in _BEHIND.finditer(text):
         known = known or set(names)

@@ -22,7 +22,7 @@ PREFIXES = {fn: sign for sign, fn in PREFIX.items()}
 
 
 def _is_word(name: str) -> bool:
-    """Whether a name can stand without quotes."""
+    """Whether a name can be written without quotes."""
     return bool(_WORD.match(name)) and name not in RESERVED
 
 
@@ -267,7 +267,7 @@ def reads_back(node: Expr, want: Scalar | None) -> bool:
 
 
 def indices_read_back(node: Expr) -> bool:
-    """Whether the indices inside an operand are what they become without types."""
+    """Whether the indices in an operand are unchanged when read back without types."""
     return all(
         reads_back(end, I64)
         for sub in walk(node)

@@ -38,11 +38,11 @@ from rvm_asm.stats import (
 
 _Specialise = Callable[[Func, Types, Word], str]
 _Signature = tuple[tuple[str, Binding], ...]
-"""A function's parameters: names and what they stand for."""
+"""A function's parameters: names and meanings."""
 
 
 class Declarations:
-    """Everything that is declared, and where the texts come from."""
+    """All declarations, and the sources of the texts."""
 
     def __init__(
         self, includes: Includes | None = None, reporter: type[Reporter] = Reporter
@@ -64,9 +64,9 @@ class Declarations:
         self.excused: dict[str, set[str]] = {}
         """For each function's name the names on unreadable lines of its file."""
         self.entries: dict[int, EntryDef] = {}
-        """For each file, by its index, which function it says is the entry."""
+        """The entry function that each file declares, by the file's index."""
         self.keeps = True
-        """Whether copies are kept of what is undone and lives on."""
+        """Whether copies are kept of values that are undone and used later."""
         self.keeps_values = False
         self.keeps_numbers = False
         """Whether expressions that are passed are values, never bijections of a place."""
@@ -76,24 +76,24 @@ class Declarations:
         self.usual_entry = ""
         """The function that the entry is, if it is generic and no types are named with it."""
         self.positions: tuple[dict[int, Span], tuple[Source, ...]] | None = None
-        """What the position comments of the first file say, if it holds any."""
+        """The contents of the first file's position comments, if there are any."""
         self.signatures: dict[str, _Signature] = {}
         self.heads: dict[str, Function] = {}
         """The functions with their parameters alone."""
         self.made: dict[str, tuple[Func, Types]] = {}
-        """For each function how it is declared, and what its type parameters stand for."""
+        """The declaration of each function, and the values of its type parameters."""
         self.changed: dict[str, frozenset[int]] = {}
         """The parameters that functions change, where bijections of places are passed."""
         self.mapped: set[str] = set()
         """The functions that `map` made, whose bodies are those of others."""
         self.generated: list[Function] = []
-        """Functions that statements made, besides those that are declared."""
+        """Functions made by statements, in addition to declared ones."""
         self.iterated: dict[tuple[object, ...], str] = {}
-        """For each `iterate`, by where it stands and what it says, the function that it calls."""
+        """The function called by each `iterate`, by its place and text."""
         self.derivatives: dict[str, Derivative] = {}
         """The derivatives of functions that calls name, by their names."""
         self.scheduled = 0
-        """How many instructions the schedules of `iterate` have, Bennett's not counted."""
+        """The number of instructions in the schedules of `iterate`, without Bennett's."""
         self.specialise: _Specialise | None = None
         """Makes a generic function for types; gives the name by which it is known."""
         self._words: dict[str, Word] = {}

@@ -10,6 +10,6 @@ from rvm_pure.door import WORDS, pure
 from rvm_pure.functions import PureFunction, functions
 
 LINE = r"^def \w.*\).*=(?! *=)"
-"""Lines that only such texts have: see `rvm.library.frontends`."""
+"""A pattern of lines that occur only in such texts: see `rvm.library.frontends`."""
 
 __all__ = ["LINE", "WORDS", "PureFunction", "assemble", "functions", "load", "pure", "rasm"]

@@ -1,4 +1,4 @@
-"""What a function and its gradient cost: the paper's accounts, and what the machine counts."""
+"""The costs of a function and its gradient: by the paper's accounts, and as the machine counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def counted(f: PureFunction, sizes: Mapping[str, int]) -> Cost:
-    """What the machine counts when it adds the value of a function, of arguments all one half."""
+    """The machine's count for adding the value of a function, with all arguments one half."""
     params = f.definition.params
     given = {p.name: filled(p.type, sizes, lambda t: 0.5 if is_active(t) else 1) for p in params}
     assert f.definition.body.type is not None
@@ -36,7 +36,7 @@ def counted(f: PureFunction, sizes: Mapping[str, int]) -> Cost:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Three accounts: figure 11's, that in which the bound holds, what the machine counts."""
+    """Three accounts: figure 11's, the one for which the bound holds, and the machine's count."""
 
     stage: str
     figure: Cost

@@ -1,4 +1,4 @@
-"""Adjoints of values of any type: zeros, sums, and what stands for them."""
+"""Adjoints of values of any type: zeros, sums, and their notation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def zero(t: Type, like: Term) -> Term:
 
 
 def real(value: float, t: Scalar) -> Num:
-    """A number in the type of a number's adjoint; of what carries none, a plain one."""
+    """A number in the type of a number's adjoint; a plain one if it has none."""
     own = adjoint_type(t)
     if own is None:
         return Num(False) if t.is_bool else Num(int(value), str(t))

@@ -84,7 +84,7 @@ def _fused(e: Each, params: list[Pattern], arrays: list[Term], body: Term) -> Te
 
 
 def fold(e: Fold) -> Term:
-    """A fold: of constants, of pairs one part of which is not named, of what stays as it is."""
+    """A fold: of constants, of pairs with an unused part, or of an unchanging state."""
     state, p = e.fn.params
     body = e.fn.body
     whole = e.kind.startswith("scan")
@@ -139,7 +139,7 @@ def length(a: Term) -> Term:
 
 
 def prim(e: Prim) -> Term:
-    """Shifts of arrays of one value; an array of one value by what it is as long as."""
+    """Shifts of constant arrays; a constant array by the array whose length it has."""
     match e.name, e.args:
         case "shift1L" | "shift1R", (Prim("replicate", (Op("+", (n, Num(1))), v)),):
             return Prim("replicate", (n, v))

@@ -1,4 +1,4 @@
-"""From a pure text to a program, and to the text in the assembly language that it stands for."""
+"""From a pure text to a program, and to its text in the assembly language."""
 
 from __future__ import annotations
 

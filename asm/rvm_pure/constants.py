@@ -1,4 +1,4 @@
-"""What is known of constant terms: numbers, and arrays of one number."""
+"""Known facts about constant terms: numbers, and arrays of one number."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def is_value(e: Term) -> bool:
 
 
 def number(held: Any, t: Scalar) -> Num:
-    """A number of a type that it is known to have where it stands."""
+    """A number of a type that is known from its context."""
     return Num(held, "" if t == F64 else str(t), type=t)
 
 
@@ -100,7 +100,7 @@ def base(e: Term) -> Term:
 
 
 def folded(e: Op) -> Term | None:
-    """The value of arithmetic on f64 literals; None of others, and where it has none."""
+    """The value of arithmetic on f64 literals; None for others, and where it is undefined."""
     if not all(isinstance(a, Num) for a in e.args):
         return None
     return _computed(e, [a.value for a in e.args if isinstance(a, Num)])
@@ -115,7 +115,7 @@ def spread_constant(e: Op, known: list[Any]) -> Term | None:
 
 
 def _computed(e: Op, known: list[Any]) -> Num | None:
-    """The number that arithmetic on f64 numbers, or on each element, gives; None of others."""
+    """The result of arithmetic on f64 numbers, or on each element; None for others."""
     row = FUNCTIONS[e.fn]
     types = [None if a.type is None else elem_type(a.type) for a in (e, *e.args)]
     if not row.is_elementwise or row.cost not in (ADDS, MULTS) or set(types) != {F64}:

@@ -82,7 +82,7 @@ class Count:
         self.touch = Cost(0 if free else 1)
 
     def length(self, e: Term) -> int:
-        """How many elements an array has; ValueError where its type does not say."""
+        """The number of elements of an array; ValueError if its type does not give it."""
         assert isinstance(e.type, Arr)
         return self.size(e.type)
 
@@ -93,7 +93,7 @@ class Count:
         return max(0, (self.sizes[n.name] if n.name else 0) + n.more)
 
     def of(self, e: Term) -> Cost:
-        """What a term costs."""
+        """The cost of a term."""
         match e:
             case Var() | Num():
                 return self.touch
@@ -133,7 +133,7 @@ class Count:
         return out
 
     def steps(self, n: Term) -> int:
-        """How often a loop runs; ValueError where that is not written."""
+        """The number of a loop's iterations; ValueError if it is not a literal."""
         match n:
             case Num(int(k)):
                 return max(0, k)
@@ -144,7 +144,7 @@ class Count:
         raise ValueError("how often a loop runs is not known")
 
     def op(self, e: Op) -> Cost:
-        """What a function costs besides its arguments, once for each element."""
+        """The cost of a function without its arguments, once for each element."""
         row = FUNCTIONS[e.fn]
         if e.fn in LENGTHS:
             return self.touch
@@ -178,7 +178,7 @@ def work(e: Term, sizes: Mapping[str, int]) -> Cost:
 
 
 def nesting(e: Term) -> int:
-    """How deeply maps and folds stand inside of each other's functions, NAO of the paper."""
+    """The nesting depth of maps and folds in each other's functions, NAO of the paper."""
     match e:
         case Each(fn) | Fold(_, fn):
             outside = [x for x in children(e) if x is not fn]
@@ -212,7 +212,7 @@ def kappa(e: Term) -> float:
 
 
 def _untyped(e: Term) -> int:
-    """What a formula of numbers costs."""
+    """The cost of a formula of numbers."""
     if not isinstance(e, Op):
         return 0
     row = FUNCTIONS[e.fn]

@@ -1,4 +1,4 @@
-"""Room for passes that go into terms: Python's own limit is for what has no end."""
+"""A larger recursion limit for passes over terms; Python's own is meant for endless recursion."""
 
 from __future__ import annotations
 

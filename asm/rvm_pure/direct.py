@@ -248,7 +248,7 @@ class Direct:
         return tuple(s for s in context if s.name in found)
 
     def vjp(self, e: Term, context: Context, z: Term, result: Callable[[Gains], Term]) -> Term:
-        """What the adjoints of a term's variables are if that of its value is z, reduced."""
+        """The adjoints of a term's variables if that of its value is z, reduced."""
         names = [self.names.new("y1") for _ in context]
         gains = {s.name: Var(n) for s, n in zip(context, names, strict=True)}
         identity = Lam(tuple(names), result(gains))

@@ -35,7 +35,7 @@ WORDS: dict[str, Callable[..., Any]] = {
     "replicate": replicate,
     "update": update,
 }
-"""What says to a trace what it cannot see, by its name as an attribute of `rvm.pure`."""
+"""Functions for control flow in traces, by their names as attributes of `rvm.pure`."""
 
 
 def pure(f: Callable[..., Any], types: Mapping[str, Any]) -> PureFunction:

@@ -28,7 +28,7 @@ _ONE = Num(1, type=I64)
 
 
 def elem(e: Term, i: Term, names: Names) -> Term:
-    """The element of an array with the number `i`, as a term; Hard with what must be made first."""
+    """The element of an array with index `i`, as a term; Hard with the part to make first."""
     t = e.type
     assert isinstance(t, Arr)
     at = {"type": t.elem, "start": e.start, "end": e.end}
@@ -73,7 +73,7 @@ def elem(e: Term, i: Term, names: Names) -> Term:
 
 
 def length(e: Term) -> Term:
-    """How many elements an array has, as a term."""
+    """The number of elements of an array, as a term."""
     match e:
         case Prim("shift1L" | "shift1R", (a,)):
             less = Op("-", (length(a), _ONE), type=I64)

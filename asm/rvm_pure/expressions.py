@@ -38,14 +38,14 @@ from rvm_pure.terms import (
 from rvm_pure.types import Arr, Product, Type, leaves
 
 Value = Node | tuple["Value", ...]
-"""What stands for a value of the machine: an expression, of a tuple one for each part."""
+"""A value of the machine: an expression, or for a tuple one for each part."""
 Env = Mapping[str, Value]
 MOST_NODES = 400
 """The largest expression, in nodes, that lets are put in for; the machine takes ten times that."""
 
 
 class Hard(Exception):
-    """A term that is no single expression."""
+    """A term that is not a single expression."""
 
     def __init__(self, term: Term) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Hard(Exception):
 
 
 def expression(e: Term, env: Env) -> Value:
-    """The expression that a typed term is; Hard with the part that has to be made first."""
+    """The expression for a typed term; Hard with the part that must be made first."""
     match e:
         case Num(value):
             return literal(e, value)
@@ -106,7 +106,7 @@ PRODUCTS = frozenset(n for n, row in FUNCTIONS.items() if row.contracts or row.r
 
 
 def _elements(array: Term, env: Env) -> Value:
-    """An array that is reduced: made first as a whole if it is no expression."""
+    """An array to be reduced; if it is not an expression, it is made first as a whole."""
     try:
         return expression(array, env)
     except Hard:
@@ -121,7 +121,7 @@ def _is_at_hand(v: Value) -> bool:
 
 
 def bound(p: Pattern, v: Value, env: Env) -> dict[str, Value]:
-    """What names stand for, with those of a pattern."""
+    """The meanings of names, extended by those of a pattern."""
     out = dict(env)
     todo: list[tuple[Pattern, Value]] = [(p, v)]
     while todo:
@@ -151,7 +151,7 @@ def _node(v: Value) -> Node:
 
 
 def size(v: Value) -> int:
-    """How many nodes an expression has, counted up to a little more than the most."""
+    """The number of nodes of an expression, counted up to a little over the limit."""
     todo: list[Any] = [v]
     n = 0
     while todo and n <= MOST_NODES:

@@ -1,4 +1,4 @@
-"""What stages cannot take, with the place in the text."""
+"""Terms that stages cannot process, with their places in the text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class StageFault(Exception):
 
 
 def not_straight(e: Term) -> StageFault:
-    """A term that is no line of a straight-line program."""
+    """A term that cannot be a line of a straight-line program."""
     return StageFault(
         e,
         f"{what(e)} is no line of a straight-line program",

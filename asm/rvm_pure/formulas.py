@@ -1,4 +1,4 @@
-"""Between the table's expressions and terms: formulas, and what adjoints gain."""
+"""Conversion between the table's expressions and terms: formulas, and terms of adjoints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rvm_pure.types import from_machine, machine_type
 
 
 def formula_of(e: Op) -> tuple[Term, tuple[str, ...]] | None:
-    """What a function stands for, if the table gives a formula for it, and the names in it."""
+    """The table's formula for a function, if there is one, and the names in it."""
     if FUNCTIONS[e.fn].formula is None:
         return None
     types = tuple(_machine(a) for a in e.args)

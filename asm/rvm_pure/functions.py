@@ -29,7 +29,7 @@ from rvm_pure.zeros import zeros
 
 
 def keep(**budget: Any) -> Keep:
-    """A budget by its words; UsageError U006 if there is no such word."""
+    """A budget from keywords; UsageError U006 for an unknown keyword."""
     words = Keep.__dataclass_fields__
     for name in budget:
         if name not in words:
@@ -39,7 +39,7 @@ def keep(**budget: Any) -> Keep:
 
 
 def functions(text: str, name: str = "<text>") -> dict[str, PureFunction]:
-    """The functions of a pure text by name; AssemblyError holds what is wrong with it."""
+    """The functions of a pure text by name; AssemblyError lists the errors in it."""
     declarations = Declarations()
     found = read(text, declarations, name)
     return {d.name.text: PureFunction(d, declarations) for d in found}
@@ -226,7 +226,7 @@ class PureFunction:
         }
 
     def lengths(self, given: Mapping[str, Any]) -> dict[str, int]:
-        """What the names of lengths stand for."""
+        """The values of the names of lengths."""
         out: dict[str, int] = {}
         for p in self.definition.params:
             if p.type == I64:
@@ -238,7 +238,7 @@ class PureFunction:
 
 
 def _sizes(t: Type, v: Any) -> Iterator[tuple[str, int]]:
-    """The lengths that the names in a type stand for, of a value of the machine."""
+    """The values of the names of lengths in a type, from a value of the machine."""
     elem = elem_type(t)
     if isinstance(elem, Product):
         for k, item in enumerate(elem.items):

@@ -20,7 +20,7 @@ from rvm_pure.typing import lengths_of
 
 
 def variables(d: Definition) -> dict[str, Type]:
-    """The types of what a definition's body may name."""
+    """The types of the names available in a definition's body."""
     return {**{p.name: p.type for p in d.params}, **dict.fromkeys(lengths_of(d.params), I64)}
 
 

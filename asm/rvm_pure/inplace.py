@@ -1,4 +1,4 @@
-"""Loops whose state need not be kept: each part is updated in place by what can be undone."""
+"""Loops that need not keep their states: each part is updated in place by reversible changes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_NODES = 400
 MOST_PARTS = 4
 """The most parts of a state of which every exchange is tried."""
 MOST_TRIES = 100
-"""How many changes of parts are looked at for an order of them."""
+"""The largest number of changes of parts that are tried to find an order."""
 
 
 class Step:
@@ -85,7 +85,7 @@ def _may_change(t: Type | None, floats: bool) -> bool:
 
 
 def _weight(e: Term, known: dict[str, int]) -> int:
-    """How many terms there are in a term with the values of lets put in."""
+    """The number of terms in a term with lets inlined."""
     if isinstance(e, Var):
         return known.get(e.name, 1)
     if isinstance(e, Let):
@@ -150,7 +150,7 @@ def _ordered(
 
 
 def _made(e: Term, new: dict[Term, str]) -> Term:
-    """A term with places for what they hold by now."""
+    """A term with places for the values they hold by now."""
     if e in new:
         return Var(new[e], type=e.type)
     return rebuild(e, lambda x: _made(x, new)) if free(e) else e

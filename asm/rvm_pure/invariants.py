@@ -1,6 +1,7 @@
-"""What is the same for every element goes before its loop, where it takes more than a step.
+"""Hoisting of loop invariants that take more than one operation.
 
-A value that may not be there, as the greatest element of none, is asked for only if the loop runs.
+A value that may not exist, such as the greatest element of an empty array, is computed only if the
+loop runs.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Lets = list[tuple[str, Term]]
 
 
 def lifted(e: Term, names: Names) -> Term:
-    """A normal term with what does not change in loops before them."""
+    """A normal term with loop invariants moved before their loops."""
     found: Lets = []
     body = _strict(e, names, found)
     return _with(found, body)

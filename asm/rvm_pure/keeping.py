@@ -1,4 +1,4 @@
-"""What loops and folds keep of their states: all of them, so many at a time, or only the last."""
+"""The states that loops and folds keep: all of them, a limited number, or only the last."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Keep:
     """
 
     pebbles: int | None = None
-    """How many states there are at a time, besides the first and the last."""
+    """The number of states kept at a time, besides the first and the last."""
     memory: int | None = None
-    """How many bytes its states may take in all."""
+    """The largest total size of its states in bytes."""
     in_place: bool = False
     """Whether updates that only rounding keeps from being undone are made in place."""
 

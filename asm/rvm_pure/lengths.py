@@ -1,4 +1,4 @@
-"""What is known before a run of the lengths of arrays."""
+"""Facts about the lengths of arrays that are known before a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rvm_pure.types import Arr, Length, Size, Type, array_of, dims, together
 
 
 def size_of(e: Term) -> Length:
-    """The length that a term of whole numbers names; None if only the run knows it."""
+    """The length that a term of whole numbers denotes; None if only the run knows it."""
     match e:
         case Num(int(k)):
             return Size("", max(0, k))
@@ -30,7 +30,7 @@ def size_of(e: Term) -> Length:
 
 
 def result_type(fn: str, args: Sequence[Term], result: ValueType) -> tuple[Type, str]:
-    """The type of a function's value with its lengths, and what is wrong with the arguments'."""
+    """The type of a function's value with its lengths, and the error in the arguments' lengths."""
     elem, rank = elem_of(result), rank_of(result)
     shapes = [dims(a.type) for a in args if a.type is not None]
     unknown: tuple[Length, ...] = (None,) * rank

@@ -24,7 +24,7 @@ _PATTERN = re.compile(
     re.VERBOSE,
 )
 _CONTINUES = frozenset({"in", "then", "else", "do", ")", "]"})
-"""What begins no line of its own."""
+"""Tokens that do not begin a line."""
 
 
 def lex(file: SourceFile, report: Reporter) -> Tokens:
@@ -56,7 +56,7 @@ def lex(file: SourceFile, report: Reporter) -> Tokens:
 
 
 class _Layout:
-    """Where lines of a text begin something new."""
+    """The columns at which lines of a text begin something new."""
 
     def __init__(self, text: str) -> None:
         self.text = text

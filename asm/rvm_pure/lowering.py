@@ -51,7 +51,7 @@ OUT = "out"
 
 
 class Lowering(States):
-    """One definition on its way to a function."""
+    """The lowering of one definition to a function."""
 
     def __init__(self, d: Definition, keep: Keep = ALL) -> None:
         super().__init__(d, keep)
@@ -87,7 +87,7 @@ class Lowering(States):
         return [Func(word, [], params, body, self.start, self.end), *self.steps]
 
     def _checks(self, place: Value, e: Term, env: Env) -> list[Stat]:
-        """Checks of what the type of `out` does not say of its length."""
+        """Checks of the length of `out`, as far as its type does not give it."""
         t = e.type
         if not isinstance(t, Arr) or (t.length is not None and not t.length.more):
             return []
@@ -355,7 +355,7 @@ def inside(e: Term) -> Term:
 
 
 def summand(fn: Lam) -> Term | None:
-    """What a fold adds up, if it is a sum."""
+    """The term that a fold adds up, if it is a sum."""
     match fn:
         case Lam((str(s), _), Op("+", (Var(a), rest) | (rest, Var(a)))):
             if a == s and s not in free(rest):

@@ -40,25 +40,25 @@ from rvm_pure.terms import (
 )
 
 MAX_DEPTH = 100
-"""How deeply terms may nest, lets in each other's bodies among them."""
+"""The largest nesting depth of terms, including lets in each other's bodies."""
 MAX_LINKS = 200
-"""How many operators a chain may have, each of which holds what is on its left."""
+"""The largest number of operators in a chain, each of which contains its left side."""
 PREFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "negate": "neg", "pow": "**"}
-"""The words that stand for signs where every function is a word."""
+"""The words for operators in prefix notation."""
 _WORDS = "def let in if then else loop for do to fun with and or not true false inf nan"
 KEYWORDS = frozenset(_WORDS.split())
 SECTIONS = frozenset(sign for sign in BINARY if not FUNCTIONS[sign].lazy)
-"""The signs that stand for functions of two where a function is wanted."""
+"""The operators that can be used as binary functions."""
 _LOOP = "a loop is written `loop s = v for i < n do e`"
 _INSTEAD = {
     "[": "arrays are made by `iota`, `replicate`, `zeros` and `map`",
     "&": "conditions are joined by `and`",
     "|": "conditions are joined by `or`",
 }
-"""What is written in the place of some signs of other languages."""
+"""Replacements for some operators of other languages."""
 _EACH = ("map", "map2", "map3", "map4", "map5", "map6", "map7", "map8", "mapn")
 _SUGAR = {"fst": 1, "snd": 1, "proj": 2, "zip": 2, "zeros": 1, "scatter_add": 3}
-"""Words for terms that are written with others."""
+"""Words for terms that are defined by other terms."""
 WORDS_OF_TERMS = frozenset((*KEYWORDS, *_EACH, *FOLDS, *PRIMS, *_SUGAR, *PREFIX))
 
 
@@ -72,7 +72,7 @@ class TermParser(Cursor):
         """The names that are bound here: a variable hides a function of its name."""
 
     def name(self, what: str) -> Word:
-        """A name that is no word of the language."""
+        """A name that is not a word of the language."""
         i = self.i
         text = self.texts[i]
         if self.kinds[i] != NAME:
@@ -278,7 +278,7 @@ class TermParser(Cursor):
         return Lam(tuple(a.name for a in args), body, start=start, end=end)
 
     def unknown(self, name: str, start: int, end: int) -> NoReturn:
-        """Report a name that stands for nothing (A004)."""
+        """Report a name without a meaning (A004)."""
         known = [*self.bound, *self.defined, *WORDS_OF_TERMS, *FUNCTIONS]
         self.report.error(
             "A004", f"there is no function `{name}`", start, end, hint=did_you_mean(name, known)

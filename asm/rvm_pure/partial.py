@@ -42,7 +42,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """A function, and what its free variables are."""
+    """A function, and the values of its free variables."""
 
     fn: Lam
     env: Env
@@ -147,7 +147,7 @@ class Reducer:
         return self.value(fn.fn.body, inner)
 
     def bind(self, p: Pattern, v: Value, env: dict[str, Value]) -> None:
-        """Enter what a pattern's names stand for; what takes work is bound in the result."""
+        """Bind a pattern's names; values that take work are bound in the result."""
         if isinstance(p, str):
             env[p] = self._atom(v, p)
         elif isinstance(v, Parts):

@@ -69,7 +69,7 @@ def _bare(e: Term, known: dict[str, Term]) -> Term:
 
 
 def _is_plain(e: Term) -> bool:
-    """Whether a term is put in for its name: sums of whole numbers, and comparisons of such."""
+    """Whether a term is inlined for its name: sums of whole numbers, and their comparisons."""
     match e:
         case Var() | Num():
             return True
@@ -137,7 +137,7 @@ def _settled(e: Term, cond: Term, holds: bool) -> Term:
 
 
 def _sum(e: Term) -> tuple[Term | None, int]:
-    """A whole number as a term and so many more."""
+    """A whole number as a term and a constant offset."""
     match e:
         case Num(int(k)):
             return None, k

@@ -17,7 +17,7 @@ class TextParser(TermParser):
     """A cursor over the tokens of a pure text."""
 
     def definitions(self) -> list[Definition]:
-        """All definitions of the text; what is wrong with others is reported."""
+        """All definitions of the text; errors in others are reported."""
         out: list[Definition] = []
         while self.kinds[self.i] != END:
             first = self.i

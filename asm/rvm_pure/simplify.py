@@ -45,7 +45,7 @@ from rvm_pure.types import Arr, Type
 from rvm_pure.typing import Typer
 
 ROUNDS = 60
-"""How often a term is gone over; each time something becomes simpler."""
+"""The largest number of passes over a term; each must simplify something."""
 
 
 def typed(e: Term, env: Mapping[str, Type]) -> Term:
@@ -207,7 +207,7 @@ def _op(e: Op) -> Term:
 
 
 def _let(e: Let) -> Term:
-    """A chain of lets from the inside out: dead ones go, what is used once is put in."""
+    """A chain of lets from the inside out: dead ones are removed, those used once inlined."""
     lets: list[tuple[Pattern, Term]] = []
     body: Term = e
     seen: dict[Term, str] = {}
@@ -271,14 +271,14 @@ def _narrowed(p: tuple[Pattern, ...], value: Term, body: Term, uses: Mapping[str
 
 
 def _used(p: Pattern, uses: Mapping[str, int]) -> Pattern:
-    """A pattern with `_` for what nobody names."""
+    """A pattern with `_` for unused names."""
     if isinstance(p, str):
         return p if p in uses else "_"
     return tuple(_used(q, uses) for q in p)
 
 
 def _only(e: Term, kept: list[int]) -> Term | None:
-    """The parts of a tuple that are kept; None where all of it has to be computed."""
+    """The parts of a tuple that are kept; None if all of it must be computed."""
     match e:
         case Tup(items):
             found = tuple(items[k] for k in kept)

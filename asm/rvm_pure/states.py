@@ -45,7 +45,7 @@ class States(Syntax):
         super().__init__(d)
         self.keep = keep
         self.notes: dict[str, tuple[str, str]] = {}
-        """What became of each let and state by its name: what it is, its type and its bytes."""
+        """The outcome for each let and state by name: a description, its type and its bytes."""
         self.exchanges = False
         """Whether states that are arrays are exchanged, too, as numbers are: infinities come back.
 
@@ -193,7 +193,7 @@ class States(Syntax):
         return memory // size[()] - 2
 
     def _step(self, name: str, e: Fold, element: Term, i: str, env: Env) -> list[Node]:
-        """Make the function of a step of a fold; what it takes besides its states and number."""
+        """Make the function of a fold's step; what it takes besides states and number."""
         t = e.init.type
         assert t is not None
         y, x = self.names.new("next"), self.names.new("state")

@@ -97,7 +97,7 @@ def flat(d: Definition) -> Straight:
         return Var(name, type=e.type, start=e.start, end=e.end)
 
     def value(e: Term) -> Term:
-        """A function applied to what `atom` gives, or that itself."""
+        """A function applied to the results of `atom`, or the term itself."""
         match e:
             case Var(name):
                 return env.get(name, e)
@@ -192,7 +192,7 @@ def _renamed(e: Term, f: object) -> Term:
 
 
 def used(e: Term) -> Iterator[Var]:
-    """The variables of a line, each as often as it stands there."""
+    """The variables of a line, once for each occurrence."""
     if isinstance(e, Var):
         yield e
     elif isinstance(e, (Op, Prim)):
@@ -358,7 +358,7 @@ def _gains(p: Pattern, e: Term, adjoint: dict[str, str], of: object) -> Line | N
 
 
 def _tidy(to: tuple[str, ...], made: tuple[Term, ...]) -> Line:
-    """A line for those sensitivities that are asked for."""
+    """A line for the sensitivities that are needed."""
     kept = [(t, m) for t, m in zip(to, made, strict=True) if t != "_"]
     if len(kept) == 1:
         return kept[0]

@@ -1,4 +1,4 @@
-"""The assembler's nodes for what lowered terms consist of: types, places, ancillas, loops."""
+"""The assembler's nodes for the parts of lowered terms: types, places, ancillas, loops."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Syntax:
         )
 
     def type_of(self, t: Type, known: Collection[str] | None) -> TypeRef:
-        """A type as written; of lengths that are not `known` nothing is said."""
+        """A written type; lengths that are not `known` are left open."""
         sizes: list[Node | None] = []
         while isinstance(t, Arr):
             n = t.length
@@ -71,7 +71,7 @@ class Syntax:
         return Operator(sign, [name, Lit(abs(n.more), start, end)], start, end)
 
     def length(self, e: Term) -> Term:
-        """How many elements an array has: by a name of a length, where one is known."""
+        """The length of an array, by the name of a length if one is known."""
         n = e.type.length if isinstance(e.type, Arr) else None
         if n is None or (n.name and n.name not in self.fixed):
             return length(e)

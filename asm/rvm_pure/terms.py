@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from rvm_pure.types import Type
 
 Pattern = str | tuple["Pattern", ...]
-"""What a value is bound to: a name, or patterns for the parts of a tuple; `_` binds nothing."""
+"""The target of a binding: a name, or patterns for the parts of a tuple; `_` binds nothing."""
 T = TypeVar("T", bound="Term")
 
 
@@ -144,7 +144,7 @@ class Index(Term):
 
 @dataclass(frozen=True)
 class Update(Term):
-    """`x with [i] = e`: an array like x but for one element."""
+    """`x with [i] = e`: an array equal to x except for one element."""
 
     of: Term
     items: tuple[Term, ...]
@@ -293,7 +293,7 @@ def again(e: Term) -> tuple[Term, ...]:
 
 
 def repeated(e: Term, name: str, runs: Callable[[Term], tuple[Term, ...]] = again) -> bool:
-    """Whether a variable is used in what may run more than once, as `runs` says."""
+    """Whether a variable is used in a part that may run repeatedly, according to `runs`."""
     return any(name in free(x) for x in runs(e)) or any(
         repeated(x, name, runs) for x in children(e)
     )

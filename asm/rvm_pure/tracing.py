@@ -1,4 +1,4 @@
-"""NumPy functions as terms: run once, on values that answer NumPy's protocols and record."""
+"""NumPy functions as terms: run once, on values that record operations by NumPy's protocols."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ _OWN = ("apply", "recorder", "term")
 
 
 class NoAttribute(UsageError, AttributeError):
-    """The error that a traced value has not what an array has; `hasattr` says so, too."""
+    """The error for an attribute that traced values lack; `hasattr` is then False."""
 
 
 class Traced:
@@ -451,7 +451,7 @@ def replicate(n: Any, v: Any) -> Any:
 
 
 def update(x: Any, i: Any, v: Any) -> Any:
-    """An array like x but for element i."""
+    """An array equal to x except for element i."""
     return x._new(Update(x.term, (term_of(i),), term_of(v)))
 
 
@@ -528,7 +528,7 @@ def rolled(x: Any, shift: Any, axis: Any = None) -> Any:
 
 
 def difference(x: Any) -> Any:
-    """`np.diff` of an array: what each element is more than the one before."""
+    """`np.diff` of an array: the differences of neighbouring elements."""
     return x[1:] - x[:-1]
 
 
@@ -602,7 +602,7 @@ def _ranks(a: Any, b: Any) -> bool:
 
 
 def traced(f: Callable[..., Any], types: Mapping[str, Any]) -> Term:
-    """What a function did on values of some types, as a term."""
+    """The operations of a function on values of some types, as a term."""
     recorder = Recorder(dict(types))
     for t in types.values():
         for n in dims(t):
@@ -618,7 +618,7 @@ def traced(f: Callable[..., Any], types: Mapping[str, Any]) -> Term:
 
 
 def result_of(f: Callable[..., Any], v: Any) -> Term:
-    """What a function returned as a term; UsageError U060 at the function if it is none."""
+    """The result of a function as a term; UsageError U060 at the function if it is none."""
     try:
         return term_of(v)
     except UsageError as error:

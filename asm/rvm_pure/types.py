@@ -1,4 +1,4 @@
-"""Types of terms: numbers, tuples, and arrays of either, with what is known of their lengths."""
+"""Types of terms: numbers, tuples, and arrays of either, with the known facts about lengths."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rvm.types import RegisterType, Scalar, ValueType, with_rank
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A length: a whole number, or one that a name stands for, and so many more or less."""
+    """A length: a whole number, or a name plus or minus a whole number."""
 
     name: str = ""
     more: int = 0
@@ -63,7 +63,7 @@ Type = Scalar | Product | Arr
 
 
 def leaves(t: Type) -> Iterator[Scalar]:
-    """The number types that a type is made of, in order."""
+    """The number types of which a type consists, in order."""
     match t:
         case Scalar():
             yield t
@@ -101,7 +101,7 @@ def names_of(t: Type) -> Iterator[str]:
 
 
 def elem_type(t: Type) -> Type:
-    """What an array of any rank holds in the end; of others the type itself."""
+    """The element type of an array of any rank; another type itself."""
     while isinstance(t, Arr):
         t = t.elem
     return t
@@ -135,7 +135,7 @@ def from_machine(t: RegisterType, lengths: tuple[Length, ...]) -> Type:
 
 
 def together(a: Length, b: Length) -> tuple[bool, Length]:
-    """Whether two lengths may be equal, and what both are then."""
+    """Whether two lengths may be equal, and their common value."""
     if a is None or b is None:
         return True, b if a is None else a
     return a == b, a

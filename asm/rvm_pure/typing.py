@@ -66,7 +66,7 @@ _STATE = "each state has the type of the first"
 
 
 class Placed(Protocol):
-    """What stands somewhere in a text."""
+    """An object with a place in a text."""
 
     @property
     def start(self) -> int: ...
@@ -85,7 +85,7 @@ def lengths_of(params: Sequence[Param]) -> dict[str, tuple[Param, int]]:
 
 
 class Typer:
-    """Types the definitions of a text; what is wrong is reported, and `Bad` raised."""
+    """Types the definitions of a text; errors are reported, and `Bad` is raised."""
 
     def __init__(self, found: Sequence[Definition], report: Reporter) -> None:
         self.report = report
@@ -129,7 +129,7 @@ class Typer:
         return out
 
     def give_up(self) -> None:
-        """Go on after a definition with something wrong."""
+        """Continue after a definition with an error."""
         self._open.clear()
 
     def _lengths_known(self, d: Definition) -> None:
@@ -144,7 +144,7 @@ class Typer:
     def wrong(
         self, code: str, message: str, at: Placed, *, hint: str = "", also: Also = ()
     ) -> NoReturn:
-        """Report what is wrong with a stretch, and give up."""
+        """Report an error in a source range, and stop."""
         self.report.error(code, message, at.start, at.end, hint=hint, also=also)
         raise Bad
 
@@ -230,7 +230,7 @@ class Typer:
         return replace(e, type=t)
 
     def bind(self, p: Pattern, t: Type | None, at: Term) -> dict[str, Type]:
-        """What the names of a pattern stand for."""
+        """The types of the names in a pattern."""
         assert t is not None
         if isinstance(p, str):
             return {} if p == "_" else {p: t}

@@ -118,7 +118,7 @@ def _renamed(fn: Lam, at: dict[str, int]) -> Lam:
 
 
 class Rebuilt:
-    """The term that a list of primitives stands for, with types as far as it has come."""
+    """The term for a list of primitives, with types as far as it has been processed."""
 
     def __init__(self, u: Unary) -> None:
         d = u.definition
@@ -135,7 +135,7 @@ class Rebuilt:
         self.names.taken.add("Y")
 
     def term(self, line: Primitive) -> Term:
-        """What a primitive adds to the context."""
+        """The value that a primitive adds to the context."""
         here = {name(k + 1): Var(v) for k, v in enumerate(self.context)}
 
         def last(k: int) -> tuple[Term, ...]:

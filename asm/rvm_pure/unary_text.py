@@ -37,7 +37,7 @@ def text(u: Unary) -> str:
 
 
 def grown(line: Primitive) -> int:
-    """By how many values a primitive makes its context longer."""
+    """The number of values that a primitive adds to its context."""
     return -line.counts[1] if line.word == "proj" else _GROWN[line.word]
 
 
@@ -61,7 +61,7 @@ def primitive(line: Primitive) -> str:
 
 
 def read_unary(source: str, name: str = "<text>") -> Unary:
-    """The unary form of a text; AssemblyError with what is wrong with it."""
+    """The unary form in a text; AssemblyError for errors in it."""
     report = Reporter(SourceMap())
     tokens = lex(report.sources.add(name, source), report)
     report.raise_if_failed()

@@ -1,4 +1,4 @@
-"""How often a value with a name is used, and terms with values put in for names."""
+"""The number of uses of named values, and substitution of values for names."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Functions in Python as a front end of the machine: what `@rvm.reversible` reads.
+"""Functions in Python as a front end of the machine: the reader behind `@rvm.reversible`.
 
-The source of a function becomes declarations of the assembly language, with positions in the
-Python text; the assembler types, lowers and verifies them.
+The source of a function becomes declarations of the assembly language, with positions in the Python
+text; the assembler types, lowers and verifies them.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from rvm_python.translate import Translation
 
 
 def translate(origin: PythonOrigin) -> Translated:
-    """What a function and all that it calls become; AssemblyError holds what is wrong with it."""
+    """The program of a function and all that it calls; AssemblyError lists the errors."""
     return Translation(origin)
 
 
 LINE = r"^(?:import \w|from \S+ import |class \w|@\w|def \w.*:\s*$)"
-"""Lines that only such texts have: see `rvm.library.frontends`."""
+"""A pattern of lines that occur only in such texts: see `rvm.library.frontends`."""
 
 __all__ = ["LINE", "load", "rasm", "translate"]

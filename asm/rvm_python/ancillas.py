@@ -1,4 +1,4 @@
-"""`with rvm.ancilla(…)` and what else makes registers."""
+"""`with rvm.ancilla(…)` and other statements that make registers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rvm_python.table import is_type
 
 
 class Ancillas(Calls):
-    """Reads what makes registers that free themselves."""
+    """Reads statements that make registers which are freed automatically."""
 
     def _with(self, stat: ast.With) -> list[Stat]:
         """`with rvm.ancilla(…) as t, … :` and `with rvm.compute() as r:`."""
@@ -117,7 +117,7 @@ class Ancillas(Calls):
         return target.id, None if isinstance(before, Variable) else before
 
     def _type_object(self, e: ast.expr) -> Any:
-        """The type that an expression stands for, `rvm.f64` or `rvm.Array[…]`; MISSING if none."""
+        """The type denoted by an expression, `rvm.f64` or `rvm.Array[…]`; MISSING if none."""
         match e:
             case ast.Name() | ast.Attribute():
                 found = self.outer(e)
@@ -136,7 +136,7 @@ class Ancillas(Calls):
             self.refuse("A011", f"the type has no value: {error}", e)
 
     def annotation(self, e: ast.expr) -> TypeRef:
-        """The type that an annotation says."""
+        """The type given by an annotation."""
         start, end = self.at(e)
         code = compile(ast.Expression(e), self.source.name, "eval")
         try:
@@ -151,7 +151,7 @@ class Ancillas(Calls):
             self.refuse("A011", wrong.message, e, wrong.hint)
 
     def new(self, name: str, t: TypeRef | None, at: ast.AST, line: int = 0) -> Declared:
-        """A new register, which the name stands for from here on."""
+        """A new register, to which the name refers from here on."""
         known = self.names.get(name)
         if isinstance(known, Variable) and known.live:
             what = "a parameter" if known.is_parameter else f"made in line {known.line}"

@@ -25,7 +25,7 @@ _SIGNS: dict[type[ast.AST], str] = {
 
 
 class WrongType(Exception):
-    """An object that is not a type, with a message and a hint at what would be one."""
+    """An object that is not a type, with a message and a hint at a valid type."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ class TypeReader:
         self.rename = rename
 
     def type(self, value: Any) -> TypeRef:
-        """The type that an object stands for; WrongType if that is none."""
+        """The type that an object denotes; WrongType if it denotes none."""
         if isinstance(value, ArrayWord):
             inner = self.type(value.elem)
             dims = [self.length(d) for d in value.lengths]

@@ -47,18 +47,18 @@ class Calls(Expressions, ABC):
     ) -> None:
         super().__init__(source, base, outside, report)
         self.named = named
-        """What another function is called in the program."""
+        """A function from another function to its name in the program."""
         self.record = record
-        """What a class of records is called there."""
+        """A function from a class of records to its name in the program."""
         self.changed: dict[str, int] = {}
-        """The names of what the function changes, with the first line that does."""
+        """The names of places that the function changes, with the first line that does so."""
         self.declared: dict[str, tuple[ast.expr, dict[str, Local]]] = {}
-        """What `t: f64 = e` made, by what value, and what names stood for there."""
+        """The ancillas declared by `t: f64 = e`: the value, and the meanings of names there."""
         self._outer_shorthands: list[set[str]] = []
         self._read: set[int] = set()
         """The blocks that have been read, by their identity."""
         self.functions: Mapping[str, Callee] = {}
-        """The parameters that are functions, and what they stand for."""
+        """The parameters that are functions, with the functions passed."""
         self.passed: list[tuple[str, PythonOrigin, str]] = []
         """Names that are arguments, with the function and the parameter that they are for."""
         self.taken: frozenset[str] = frozenset()
@@ -74,7 +74,7 @@ class Calls(Expressions, ABC):
     def undo_of(self, call: ast.Call) -> list[Stat] | None: ...
 
     def length_name(self, name: str) -> str:
-        """What a length of the name is called in the program."""
+        """The program's name for a length of this name."""
         return quoted(f"{name} (length)" if name in self.taken else name)
 
     def callee(self, f: ast.expr) -> Callee | None:
@@ -133,7 +133,7 @@ class Calls(Expressions, ABC):
         return [a for a, mode in zip(call.args, modes, strict=False) if mode == "mut"]
 
     def call(self, call: ast.Call) -> list[Stat]:
-        """A call on a line of its own."""
+        """A call as a statement."""
         undone = self.undo_of(call)
         if undone is not None:
             return undone
@@ -160,7 +160,7 @@ class Calls(Expressions, ABC):
         return self._no_call(call, target)
 
     def _marks_of(self, f: ast.expr) -> tuple[str, ...] | None:
-        """The marks that `rvm.gradient_of` and its like stand for."""
+        """The marks for `rvm.gradient_of` and similar functions."""
         found = self.outer(f)
         return vocabulary.DERIVED.get(found) if isinstance(found, WordOf) else None
 
@@ -199,7 +199,7 @@ class Calls(Expressions, ABC):
         return self.place(e) if self._is_place(e) else self.operand(e)
 
     def _dual(self, e: ast.expr) -> Node:
-        """A bar or a dot; None stands for one that is left out."""
+        """A bar or a dot; None denotes one that is left out."""
         if isinstance(e, ast.Constant) and e.value is None:
             return Ref(LEFT_OUT, (), *self.at(e))
         return self._argument(e)

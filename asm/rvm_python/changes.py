@@ -1,4 +1,4 @@
-"""What a Python function changes, found before it is read."""
+"""The places that a Python function changes, found before it is read."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ Changed = Callable[[ast.Call], Sequence[ast.expr]]
 
 
 def root(e: ast.AST) -> str:
-    """The name that a place begins with; "" of what is not a place."""
+    """The name with which a place begins; "" if the expression is not a place."""
     while isinstance(e, (ast.Attribute, ast.Subscript)):
         e = e.value
     return e.id if isinstance(e, ast.Name) else ""
 
 
 def changed_names(body: Sequence[ast.AST], changed: Changed) -> dict[str, int]:
-    """The names of what a body changes, with the first line that does."""
+    """The names of places that a body changes, with the first line that does so."""
     found: dict[str, int] = {}
     for node in statements(body):
         for target in _targets(node, changed):
@@ -56,7 +56,7 @@ def _targets(stat: ast.stmt, changed: Changed) -> Iterator[ast.expr]:
 
 
 def operand_of(value: ast.expr) -> ast.expr | None:
-    """What `-x`, `~x`, `not x`, `x.conjugate()` or `f(x)` is of."""
+    """The operand of `-x`, `~x`, `not x`, `x.conjugate()` or `f(x)`."""
     match value:
         case ast.UnaryOp(ast.USub() | ast.Invert() | ast.Not(), operand):
             return operand
@@ -88,7 +88,7 @@ def is_exchange(target: ast.expr, value: ast.expr) -> bool:
 
 
 def same(a: ast.AST | None, b: ast.AST | None) -> bool:
-    """Whether two expressions are written alike."""
+    """Whether two expressions have the same text."""
     return a is not None and b is not None and _key(a) == _key(b)
 
 

@@ -27,11 +27,11 @@ from rvm_python.scope import MISSING, Block, Local, Shorthand, Variable
 
 
 class Control(Ancillas):
-    """Reads statements that hold others."""
+    """Reads compound statements."""
 
     @contextmanager
     def _block(self, why: str) -> Iterator[None]:
-        """A block of its own: names that it gives a meaning have none behind it."""
+        """A separate block: names defined in it have no meaning after it."""
         before = dict(self.names)
         self._outer_shorthands.append({n for n, v in before.items() if isinstance(v, Shorthand)})
         yield
@@ -58,7 +58,7 @@ class Control(Ancillas):
         return IfStat(arms, orelse, start, end)
 
     def _conditions(self, test: ast.expr) -> tuple[Node, Node | None]:
-        """What holds before a branch, and after it if that is something else."""
+        """The condition before a branch, and that after it if different."""
         two = self._two(test, vocabulary.when)
         if two is None:
             return self.operand(test), None

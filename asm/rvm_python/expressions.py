@@ -20,9 +20,9 @@ from rvm_python.scope import MISSING, Block, Shorthand
 from rvm_python.table import function_named, opcode_named
 
 MAX_DEPTH = 90
-"""How deeply expressions may nest."""
+"""The largest nesting depth of expressions."""
 MAX_NODES = 4096
-"""The largest expression, with what names stand for put in."""
+"""The largest size of an expression, with the meanings of names inserted."""
 SIGNS: dict[type[ast.AST], str] = {
     ast.Add: "+",
     ast.Sub: "-",
@@ -293,7 +293,7 @@ class Expressions(Names):
 
 
 def root_of(e: ast.expr) -> ast.expr:
-    """What an expression with dots and brackets begins with."""
+    """The first part of an expression with dots and brackets."""
     while isinstance(e, (ast.Attribute, ast.Subscript)):
         e = e.value
     return e

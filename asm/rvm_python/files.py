@@ -21,7 +21,7 @@ from rvm_python.source import takes_functions
 from rvm_python.unit import Unit
 
 MODULE = "__rvm__"
-"""What a file is called while it is run for its functions."""
+"""The name of a file's module while it is run for its functions."""
 
 
 def load(

@@ -1,4 +1,4 @@
-"""Messages in the words of Python: refusals, and what the assembler says of its own statements."""
+"""Messages in terms of Python: refusals, and translations of the assembler's messages."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ REFUSED: dict[type[ast.AST], tuple[str, str, str]] = {
     ast.Starred: (UNREAD, "`*` is not read here", "name the arguments one by one"),
     ast.JoinedStr: (UNREAD, "a text stands in `print` and `assert` only", ""),
 }
-"""What is refused wherever it stands: code, message, what to write instead."""
+"""Nodes that are refused everywhere: code, message, replacement."""
 
 INSTEAD = {
     "mean": "`np.sum(x) / len(x)`",
@@ -103,7 +103,7 @@ INSTEAD = {
     "input": "pass what is read as an argument",
     "open": "pass what is read as an argument",
 }
-"""Functions and methods that are not there: what does the same."""
+"""Functions and methods that do not exist here, and their replacements."""
 
 FORGETTING = {
     ast.FloorDiv: (
@@ -119,7 +119,7 @@ FORGETTING = {
     ast.BitAnd: ("&=", "which bits were set before", "`{x} ^= {e}`, or `{y} += {x} & {e}`"),
     ast.MatMult: ("@=", "what was there", "`{y} += {x} @ {e}` adds the product to another place"),
 }
-"""Updates that can't be undone: their sign, what they forget, what to write instead for x and e."""
+"""Updates that can't be undone: operator, lost information, replacement for x and e."""
 
 _WORDS = (
     (r"`alloc (\w+): \w+`", r"`with rvm.ancilla(0.0) as \1:`"),
@@ -150,7 +150,7 @@ _WORDS = (
     (r"; use `while` to count otherwise", "; use `while rvm.loop(p, q):` to count otherwise"),
     (r"`(\w+): func\b", r"`\1: a function"),
 )
-"""What the assembler's messages say of its statements, and what that is in Python."""
+"""Phrases in the assembler's messages about its statements, and their form for Python."""
 
 
 class PythonReporter(Reporter):

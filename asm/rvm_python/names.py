@@ -1,4 +1,4 @@
-"""What names and constants in a function are, and how what is wrong is refused."""
+"""The meanings of names and constants in a function, and refusals of errors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MAX_BITS = 1 << 14
 
 
 class Refused(Exception):
-    """Something that is wrong, and has been reported."""
+    """An error that has been reported."""
 
 
 class Names:
@@ -61,28 +61,28 @@ class Names:
         self.report = report
         self.names: dict[str, Local] = {}
         self.gone: dict[str, str] = {}
-        """Names that stood for something further up, and why they no longer do."""
+        """Names that had a meaning further up, and the reason why they no longer do."""
         self.spoiled: set[str] = set()
-        """Names whose definition was refused: what they stand for has been told."""
+        """Names whose definition was refused, so that their errors are reported already."""
         self.stacks: set[str] = set()
-        """The names of what is a stack by what is done with it."""
+        """The names of stacks, recognised by their use."""
         self._depth = 0
         self._count = 0
 
     def at(self, node: ast.AST) -> tuple[int, int]:
-        """Where a node stands."""
+        """The position of a node."""
         n: Any = node
         offset = self.source.offset
         start = self.base + offset(n.lineno, n.col_offset)
         return start, self.base + offset(n.end_lineno, n.end_col_offset)
 
     def refuse(self, code: str, message: str, node: ast.AST, hint: str = "") -> NoReturn:
-        """Report a node, and give up what it stands in."""
+        """Report an error at a node, and stop reading its statement."""
         self.report.error(code, message, *self.at(node), hint=hint)
         raise Refused
 
     def refuse_kind(self, node: ast.AST) -> NoReturn:
-        """Refuse what is refused wherever it stands."""
+        """Refuse a node that is refused everywhere."""
         kind = type(node)
         if kind in REFUSED:
             code, message, hint = REFUSED[kind]
@@ -92,7 +92,7 @@ class Names:
         self.refuse(UNREAD, f"`{shown(node)}` is not read here", node)
 
     def constant(self, e: ast.expr) -> Any:
-        """What an expression of constants is, computed by Python; MISSING if it is none."""
+        """The value of an expression of constants, computed by Python; MISSING if it is none."""
         match e:
             case ast.Constant(value):
                 return constant(value)
@@ -148,7 +148,7 @@ class Names:
 
     @contextmanager
     def _within(self, short: Shorthand) -> Iterator[None]:
-        """Inside of what a name for an expression stands for."""
+        """A context for the expansion of a name for an expression."""
         names, self.names = self.names, short.names
         try:
             yield
@@ -156,7 +156,7 @@ class Names:
             self.names = names
 
     def outer(self, e: ast.expr) -> Any:
-        """The object from outside that a name with dots stands for; MISSING if it is local."""
+        """The outside object that a dotted name denotes; MISSING if it is local."""
         match e:
             case ast.Name(name):
                 if name in self.names or name in self.spoiled:
@@ -174,7 +174,7 @@ class Names:
         return isinstance(e, ast.Name) and (e.id in self.names or e.id in self.spoiled)
 
     def local(self, e: ast.Name) -> Local:
-        """What a name stands for in the function."""
+        """The meaning of a name in the function."""
         if e.id in self.spoiled and e.id not in self.names:
             raise Refused
         found = self.names.get(e.id)

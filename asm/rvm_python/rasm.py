@@ -1,4 +1,4 @@
-"""What functions in Python have become, as a text in the assembly language."""
+"""Functions in Python as text in the assembly language."""
 
 from __future__ import annotations
 

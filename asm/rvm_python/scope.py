@@ -1,4 +1,4 @@
-"""What the names of a Python function stand for: inside of it, and outside."""
+"""The meanings of a Python function's names, inside it and outside."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Variable:
     """A parameter, an ancilla or a loop's variable: a register."""
 
     name: str
-    """What the register is called."""
+    """The name of the register."""
     line: int
     is_parameter: bool = False
     live: bool = True
@@ -35,7 +35,7 @@ class Variable:
 
 @dataclass(eq=False, slots=True)
 class Shorthand:
-    """A name for an expression, and what the names in it stood for."""
+    """A name for an expression, with the meanings of the names in it."""
 
     value: ast.expr
     names: dict[str, Local]
@@ -54,7 +54,7 @@ Local = Variable | Shorthand | Block
 
 
 class Captured:
-    """What a program was made with from outside of its functions."""
+    """The outside values with which a program was made."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[int, str], tuple[Any, str, Any]] = {}

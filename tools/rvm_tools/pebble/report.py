@@ -14,7 +14,7 @@ from rvm_tools.tables import aligned
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """A strategy with its plan or with why there is none, and the seconds it took, if known."""
+    """A strategy with its plan, or the reason for having none, and its time, if known."""
 
     label: str
     plan: Plan | DagPlan | None
