@@ -77,8 +77,9 @@ def _terms(name: str, args: tuple[Expr, ...], dots: Tangents, result: Scalar) ->
         return [d for d in dots if d is not None]
     plain = tuple(map(in_field, args))
     row = FUNCTIONS[name]
-    own = _linear(name) if row.linear else RULES.get(name)
-    if own is not None and (row.partials is None or any(_elem(a).is_complex for a in args)):
+    wide = any(_elem(a).is_complex for a in args)
+    own = _linear(name) if row.linear else RULES.get(name) or (COMPLEX.get(name) if wide else None)
+    if own is not None:
         return own(plain, dots)
     if row.partials is not None:
         return _products(row.partials(*plain), dots, pole_of(row, plain))
@@ -134,6 +135,16 @@ def _prod_others_1(args: tuple[Expr, ...], dots: Tangents) -> list[Expr]:
     return out
 
 
+def _quotient(args: tuple[Expr, ...], dots: Tangents) -> list[Expr]:
+    """Divided last: what is too large for a number before that is so after it."""
+    x, y = args
+    top = dots[0]
+    if dots[1] is not None:
+        lost = fn("/", x, y) * dots[1]
+        top = -lost if top is None else top - lost
+    return [] if top is None else [top / y]
+
+
 def _complex(args: tuple[Expr, ...], dots: Tangents) -> list[Expr]:
     out: list[Expr] = []
     if dots[0] is not None:
@@ -150,12 +161,16 @@ RULES: Mapping[str, Rule] = {
     "amax": _by_one(lambda x, d: fn("sum", fn("first_max", x) * d)),
     "prod_others": _by_one(lambda x, d: fn("prod_others_1", x, d)),
     "prod_others_1": _prod_others_1,
+    "/": _quotient,
     "complex": _complex,
-    "abs": _by_one(lambda z, d: fn("real", conj(z) * d) / safe_divisor(fn("abs", z))),
-    "abs2": _by_one(lambda z, d: 2.0 * fn("real", conj(z) * d)),
     "angle": _by_one(lambda z, d: fn("imag", d / z)),
 }
 """Functions whose tangent is not a sum of partials times tangents."""
+COMPLEX: Mapping[str, Rule] = {
+    "abs": _by_one(lambda z, d: fn("real", conj(z) * d) / safe_divisor(fn("abs", z))),
+    "abs2": _by_one(lambda z, d: 2.0 * fn("real", conj(z) * d)),
+}
+"""Those of which that is so where they are of complex numbers."""
 
 
 def tangent(node: Expr, dot: Callable[[Expr], Expr | None]) -> Expr | None:

@@ -30,15 +30,22 @@ def signed(graph: Graph, node: Expr) -> tuple[bool, Expr]:
             return not negative, value
         case Apply("*" | "/" as fn, (a, b)):
             (minus, one), (other, two) = signed(graph, a), signed(graph, b)
-            return minus != other, _product(fn, one, two)
+            return minus != other, _product(graph, fn, one, two)
         case Apply("scaled", (a, b, pole)):
             (minus, one), (other, two) = signed(graph, a), signed(graph, b)
             return minus != other, simplify(apply("scaled", one, two, pole))
         case Apply("+", (a, b)):
             (minus, one), (other, two) = signed(graph, a), signed(graph, b)
+            first, second = _divided(graph, one), _divided(graph, two)
+            over = None
+            if first and second and first[1] == second[1]:
+                # Divided last: a factor that is divided may be too large where the sum is not.
+                (one, over), (two, _) = first, second
             if minus == other:
-                return minus, apply("+", one, two)
-            return False, apply("-", two, one) if minus else apply("-", one, two)
+                total = apply("+", one, two)
+            else:
+                total = apply("-", two, one) if minus else apply("-", one, two)
+            return minus and other, total if over is None else apply("/", total, over)
         case Apply("sum", (a,)):
             negative, value = signed(graph, a)
             return negative, summed(graph, value)
@@ -51,16 +58,42 @@ def signed(graph: Graph, node: Expr) -> tuple[bool, Expr]:
             return False, node
 
 
-def _product(fn: str, a: Expr, b: Expr) -> Expr:
+def _product(graph: Graph, fn: str, a: Expr, b: Expr) -> Expr:
     match fn, b:
         case "*", Apply("/", (Const(value=one), x)) if one == 1:
             return apply("/", a, x)
         case "*", Apply("/", (Apply("/", (_, y)) as ratio, x)) if x == y:
+            if _is_over(graph, a, x):
+                # Twice divided, it may be too large where its product with the ratio is not.
+                return apply("/", apply("*", a, ratio), x)
             # Of the two gains through a quotient this is that of the divisor, and a / x is the
             # other, so that the second costs no division.
             return apply("*", apply("/", a, x), ratio)
         case _:
             return simplify(apply(fn, a, b))
+
+
+def _divided(graph: Graph, node: Expr) -> tuple[Expr, Expr] | None:
+    """The rest of a product, and what its first factor is divided by; None if by nothing."""
+    match graph.opened(node):
+        case Apply("/", (a, x)):
+            return a, x
+        case Apply("*", (a, b)):
+            found = _divided(graph, a)
+            return found and (apply("*", found[0], b), found[1])
+        case _:
+            return None
+
+
+def _is_over(graph: Graph, node: Expr, x: Expr) -> bool:
+    """Whether a factor of a product is divided by `x`."""
+    match graph.opened(node):
+        case Apply("/", (_, y)):
+            return x == y
+        case Apply("*", factors):
+            return any(_is_over(graph, f, x) for f in factors)
+        case _:
+            return False
 
 
 def summed(graph: Graph, node: Expr) -> Expr:
@@ -71,7 +104,7 @@ def summed(graph: Graph, node: Expr) -> Expr:
         case Apply("*", (a, b)) if _are_vectors(graph, a, b):
             total = apply("dot", a, b)
     for fn, number in scalings:
-        total = _product(fn, total, number)
+        total = _product(graph, fn, total, number)
     return total
 
 

@@ -118,6 +118,13 @@ class Graph:
         node = self[number]
         return Place(~number, (), node.type) if node.leaf is None else node.leaf
 
+    def opened(self, node: Expr) -> Expr:
+        """The function of stand-ins that a stand-in is for; other expressions as they are."""
+        if not isinstance(node, Place) or node.reg >= 0:
+            return node
+        held = self[~node.reg]
+        return Apply(held.fn, (*map(self.ref, held.args), *held.lazy), held.type)
+
     def expr(self, number: int, held: Mapping[int, Place] | None = None, top: bool = False) -> Expr:
         """A node as an expression, those `held` as the places that hold them.
 

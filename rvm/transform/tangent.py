@@ -154,9 +154,8 @@ def _update(w: Walker, stmt: Update, instr: Instr) -> None:
     if change is not None and sign == "*":
         code.append(Instr("add", (dot, apply("*", dst, change))))
     elif change is not None:
-        # By one divisor after the other, whose square might be no number.
-        quotient = apply("*", apply("/", change, value), apply("/", dst, value))
-        code.append(Instr("sub", (dot, quotient)))
+        # Divided last, as tangents of quotients are.
+        code.insert(0, Instr("sub", (dot, apply("*", apply("/", dst, value), change))))
     w.shared(graph, [*code, instr], (), changing=(dst.reg, dot.reg))
 
 
