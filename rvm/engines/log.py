@@ -127,5 +127,7 @@ def _alike(values: Sequence[Any]) -> bool:
 
 
 def _gaps(sys: NumberSystem, guess: Any, meant: NDArray[Any]) -> gaps.Gaps:
-    like = np.broadcast_to(guess, meant.shape).astype(meant.dtype)
+    like = np.asarray(guess)
+    if (like.shape, like.dtype) != (meant.shape, meant.dtype):
+        like = np.broadcast_to(like, meant.shape).astype(meant.dtype)
     return gaps.gaps(sys.type, like, meant)

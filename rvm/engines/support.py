@@ -13,7 +13,9 @@ from rvm.engines.evaluate import plain
 from rvm.engines.heap import drop_array, fits, forget, make_array, pop, push, residue
 from rvm.engines.log import keep, keep_floats, taken, taken_float
 from rvm.engines.memory import cut, has_shape
+from rvm.numbers.base import NumberSystem
 from rvm.numbers.gaps import lost
+from rvm.state import State
 
 
 class Trouble(Exception):
@@ -41,6 +43,17 @@ def store_all(views: tuple[Any, ...], values: tuple[Any, ...]) -> None:
     kept = [v.copy() if isinstance(v, np.ndarray) else v for v in values]
     for view, value in zip(views, kept, strict=True):
         view[...] = value
+
+
+def remake_array(state: State, sys: NumberSystem, shape: tuple[int, ...], value: Any) -> Any:
+    """A new array that `value` and the gaps on top of the strict log give."""
+    made = make_array(state, sys, shape, value)
+    try:
+        made[...] = taken(state, (sys, made))[0]
+    except Exception:
+        state.account.live_bytes -= made.nbytes
+        raise
+    return made
 
 
 def signs(x: float | complex) -> tuple[float, float]:

@@ -116,14 +116,22 @@ def gaps(t: Scalar, guess: Any, meant: Any) -> Gaps:
     if t.is_exact:
         return _whole(meant) - _whole(guess)
     bits, (x, y) = _bits(t), (_floats(t, a) for a in (guess, meant))
-    found = _keys(bits, y) - _keys(bits, x)
-    return np.where((x != x) & (y != y), 0, found)
+    off = (x != y) | (y == 0)
+    found: Gaps = np.zeros(len(x), np.int64)
+    if off.any():
+        x, y = x[off], y[off]
+        keys = _keys(bits, y) - _keys(bits, x)
+        keys[(x != x) & (y != y)] = 0
+        found[off] = keys
+    return found
 
 
 def all_moved(t: Scalar, guess: NDArray[Any], by: Gaps) -> NDArray[Any]:
     """The array whose elements lie so far from those of another."""
     if t.is_exact:
         return (_whole(guess) + by).astype(guess.dtype).reshape(guess.shape)
+    if not by.any():
+        return np.array(guess)
     bits, x = _bits(t), _floats(t, guess)
     keys = (_keys(bits, x) + by).astype(_STORED[bits][0])
     found = (keys ^ ((keys >> (bits - 1)) & _most(bits))).view(_STORED[bits][1])

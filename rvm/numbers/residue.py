@@ -24,11 +24,12 @@ ESCAPE, FAR, NEAR = 3, 15, 8
 CODES = {0: 0, 1: 1, -1: 2}
 """The codes of gaps that have no more than that."""
 _NIBBLES = {d: d - 2 if d > 0 else 5 - d for d in range(-NEAR, NEAR + 1) if abs(d) > 1}
-_LEAST = np.array([0, 1, -1], np.int64)
+_LEAST = np.array([0, 1, -1, 0], np.int64)
 _GAPS = np.zeros(FAR + 1, np.int64)
 for _gap, _nibble in _NIBBLES.items():
     _GAPS[_nibble] = _gap
 _NONE = np.empty(0, np.uint64)
+_SHIFTS = {bits: np.arange(0, WORD, bits, dtype=np.uint64) for bits in (2, 4, WORD)}
 Height = tuple[int, int, int]
 """How many entries the three stacks have."""
 Snapshot = tuple[tuple[int, bytes], ...]
@@ -105,18 +106,16 @@ class Packed:
         return self.words[at] >> over & ((1 << self.bits) - 1)
 
     def push_all(self, entries: NDArray[np.uint64]) -> None:
-        self.reserve(len(entries))
-        each = WORD // self.bits
-        over = self.count % each
-        total = self.count + len(entries)
-        self.count -= over
-        whole = np.concatenate([self._entries(over), entries])
-        lost = -len(whole) % each
-        whole = np.concatenate([whole, np.zeros(lost, np.uint64)]).reshape(-1, each)
-        packed = np.bitwise_or.reduce(whole << self._shifts, axis=1, dtype=np.uint64)
-        at = self.count // each
+        n, each = len(entries), WORD // self.bits
+        self.reserve(n)
+        at, over = divmod(self.count, each)
+        whole = np.zeros(-(-(over + n) // each) * each, np.uint64)
+        whole[over : over + n] = entries
+        packed = np.bitwise_or.reduce(whole.reshape(-1, each) << self._shifts, axis=1)
+        if over:
+            packed[0] |= np.uint64(self.words[at] & (1 << over * self.bits) - 1)
         self.block[at : at + len(packed)] = packed
-        self.count = total
+        self.count += n
 
     def pop_all(self, n: int) -> NDArray[np.uint64]:
         """The last `n` entries, in the order in which they were pushed."""
@@ -133,7 +132,7 @@ class Packed:
 
     @property
     def _shifts(self) -> NDArray[np.uint64]:
-        return np.arange(0, WORD, self.bits, dtype=np.uint64)
+        return _SHIFTS[self.bits]
 
 
 class Residue:
@@ -228,23 +227,29 @@ class Residue:
 
     def push_all(self, gaps: Gaps) -> None:
         """Put gaps on top, in their order."""
-        small = np.abs(gaps) <= 1  # the least integer is its own absolute value, and negative
-        small &= gaps >= -1
-        more = gaps[~small]
-        near = (more >= -NEAR) & (more <= NEAR)
-        nibbles = np.where(more > 0, more - 2, 5 - more)
-        self.wholes.push_all(more[~near].view(np.uint64))
-        self.nibbles.push_all(np.where(near, nibbles, FAR).astype(np.uint64))
+        # As one without a sign, 1 more than the gap says in one comparison whether it is small.
+        far = (gaps + 1).view(np.uint64) > 2
         codes = np.where(gaps < 0, 2, gaps)
-        self.codes.push_all(np.where(small, codes, ESCAPE).astype(np.uint64))
+        if far.any():
+            codes[far] = ESCAPE
+            self._push_more(gaps[far])
+        self.codes.push_all(codes.view(np.uint64))
+
+    def _push_more(self, gaps: Gaps) -> None:
+        """Put what codes have no room for on the other stacks."""
+        near = (gaps >= -NEAR) & (gaps <= NEAR)
+        nibbles = np.where(gaps > 0, gaps - 2, 5 - gaps)
+        if not near.all():
+            self.wholes.push_all(gaps[~near].view(np.uint64))
+        self.nibbles.push_all(np.where(near, nibbles, FAR).view(np.uint64))
 
     def pop_all(self, n: int) -> Gaps:
         """Take the last `n` gaps, in the order in which they were pushed."""
         self._ask(n)
         codes = self.codes.pop_all(n)
         far = codes == ESCAPE
-        found = _LEAST[np.where(far, 0, codes).astype(np.intp)]
-        if np.any(far):
+        found = _LEAST[codes.astype(np.intp)]
+        if far.any():
             nibbles = self.nibbles.pop_all(int(np.count_nonzero(far))).astype(np.intp)
             more = _GAPS[nibbles]
             whole = nibbles == FAR

@@ -15,10 +15,12 @@ from sizes import examples, thin, wide
 
 import rvm
 from rvm.engines import LAW, engine, executing
+from rvm.engines.python import compiled_of
 from rvm.faults import RvmError
 from rvm.image import image_of
 from rvm.run.machine import Machine
 from rvm.state import Options
+from rvm.stmt import Map, Pop, Push
 
 OTHERS = [name for name in executing() if name != LAW]
 native = pytest.mark.skipif("native" not in executing(), reason="there is no machine code here")
@@ -280,6 +282,17 @@ def test_machine_code_does_all_that_it_does_without_the_log() -> None:
             plain = plan_of(code, True, 0).flow.apart
             for way in (1, -1, 2, -2):
                 assert plan_of(code, True, way).flow.apart == plain, (name, way)
+
+
+def test_generated_python_leaves_maps_of_arrays_and_stacks_to_the_reference_engine() -> None:
+    """Of what it does without the log, and nothing else."""
+    for name in ("product", "arrays", "deep", "stacks", "calls", "failing", "step", "turn"):
+        for undo in (False, True):
+            code = image_of(PROGRAM).code(name, undo)
+            plain = compiled_of(code).source.flow.apart
+            for way in (1, -1):
+                for pc in compiled_of(code, way).source.flow.apart - plain:
+                    assert isinstance(code.stmts(pc)[0], (Map, Push, Pop)), (name, pc)
 
 
 @native

@@ -321,7 +321,7 @@ class PythonBuilder(Builder):
 
     def statement(self, stmt: Stmt) -> None:
         match stmt:
-            case Update() | Map() | Push() | Pop() if self.way:
+            case Map() | Push() | Pop() if self.way:
                 # With the strict log these are the reference engine's.
                 raise Unprintable
             case Map() if self.rounding is not None:
@@ -331,13 +331,18 @@ class PythonBuilder(Builder):
                 view, by, factors = self.view(dst), self.value(given), system(t).factors
                 if op in "*/" and factors != "any":
                     by = self.call(f"factor({{0}}, {factors!r})", by)
-                new = implementation(op, (t, t)).numpy
-                if self.rounding is None:
+                new, sys = implementation(op, (t, t)).numpy, self.bind(system(t))
+                if self.way < 0:
+                    new = f"taken(state, ({sys}, {new}))[0]"
+                if self.rounding is None and self.way <= 0:
                     self.line(f"fits({{0}}, {{1}}); {{0}}[...] = {new}", view, by)
                     return
                 undone = implementation(UNDO[op], (t, t)).numpy.replace("{0}", "_new")
                 self.line(f"fits({{0}}, {{1}}); _new = {new}", view, by)
-                self.line(f"_rounded += lost({self.bind(t)}, {undone}, {{0}})", view, by)
+                if self.way:
+                    self.line(f"keep(state, ({sys}, {undone}, {{0}}))", view, by)
+                else:
+                    self.line(f"_rounded += lost({self.bind(t)}, {undone}, {{0}})", view, by)
                 self.line("{0}[...] = _new", view)
             case Exchange(x, y):
                 self.line("exchange({0}, {1})", self.view(x), self.view(y))
@@ -388,10 +393,9 @@ class PythonBuilder(Builder):
         if isinstance(t, Stack):
             self.line(f"{name} = []")
         elif isinstance(t, Array):
-            if self.way < 0:
-                raise Unprintable
             new = self._zero(t.elem) if given is None else self.value(given)
-            self._array(f"{name} = make_array", t.elem, reg, new)
+            do = "remake_array" if self.way < 0 else "make_array"
+            self._array(f"{name} = {do}", t.elem, reg, new)
             self.line(f"{name}_m = memoryview({name})")
         else:
             made = self._zero(t) if given is None else self.value(given)
