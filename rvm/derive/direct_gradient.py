@@ -28,7 +28,6 @@ from rvm.derive.target import Target
 from rvm.expr import Place
 from rvm.faults import RvmError
 from rvm.host.once import making
-from rvm.host.signals import interrupted, is_ctrl_c
 from rvm.image import Code, image_of
 from rvm.isa import place as typed_place
 from rvm.numbers import system
@@ -136,12 +135,7 @@ class ThereAndBack:
                 flat[at] = bar
                 held += SCALAR_BYTES
         regs += [*bars.values(), *[0.0] * self.given]
-        try:
-            flight = launch.run(flat, held + SCALAR_BYTES * self.given, options)
-        except KeyboardInterrupt as error:
-            if is_ctrl_c(error):
-                raise interrupted("the inputs are as they were before the call") from None
-            raise
+        flight = launch.run(flat, held + SCALAR_BYTES * self.given, options)
         rounding: Rounding = flight
         if flight.done:
             launch.results(flight, regs)

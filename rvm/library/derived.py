@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rvm.library.handle import FunctionHandle, Inputs, Library
 from rvm.program import AnyProgram, program_of
+from rvm.run.doors import told
 from rvm.transform import gradient as differentiate
 from rvm.transform import invert as inverse
 from rvm.transform import tangent as tangents
@@ -58,5 +59,10 @@ def check_grad(
     """
     from rvm.derive.differences import compared
 
-    target, values = f.target_of(given, inputs)
-    return compared(target, values, loss, wrt, step, tolerance, most)
+    try:
+        target, values = f.target_of(given, inputs)
+        return compared(target, values, loss, wrt, step, tolerance, most)
+    except KeyboardInterrupt as error:
+        if (found := told(error)) is error:
+            raise
+        raise found from None

@@ -111,20 +111,21 @@ class FunctionHandle:
         """The instance for the types of these arguments; itself unless it is generic."""
         return self
 
+    @door
     def machine(self, /, *args: Any, **inputs: Any) -> Machine:
         """A machine on these inputs, stopped before the first instruction."""
         options, values = self._split(args, inputs)
         return Machine.start(self.program, self.name, values, options, undo=self.undo)
 
     def __call__(self, /, *args: Any, **inputs: Any) -> Result:
-        kept: Kept | None = None
-        if len(args) == 1 and is_of_a_run(result := args[0]):
-            kept = result.info.log
-            args, inputs = (), values_of(result) | inputs
-        options, values = self._split(args, inputs)
-        if kept is not None and not options.strict:
-            options = replace(options, strict=True)
         try:
+            kept: Kept | None = None
+            if len(args) == 1 and is_of_a_run(result := args[0]):
+                kept = result.info.log
+                args, inputs = (), values_of(result) | inputs
+            options, values = self._split(args, inputs)
+            if kept is not None and not options.strict:
+                options = replace(options, strict=True)
             if not options.error:
                 direct = direct_of(self.program, self.name, self.undo, options, kept)
                 found = None if direct is None else direct.call(values, options, kept)
@@ -158,6 +159,7 @@ class FunctionHandle:
         return Result(values_of(found), replace(found.info, judge=judging.found))
 
     @property
+    @door
     def map(self) -> LaneMap:
         """The function over lanes: `f.map(x=xs, …)`, `f.map.grad(loss="y", x=xs, …)`."""
         from rvm.library.lane_map import LaneMap
@@ -167,16 +169,19 @@ class FunctionHandle:
     # ------------------------------------------------------------ derivatives
 
     @property
+    @door
     def gradient_program(self) -> Library:
         """The program that computes the gradient of this function; see `rvm.gradient`."""
         return Library(self.target.gradient_program)
 
+    @door
     def upright(self) -> FunctionHandle:
         """An equal function in forward direction: for an inverse, that of the inverse program."""
         if not self.undo:
             return self
         return FunctionHandle(self.target.upright().program, self.name, options=self.options)
 
+    @door
     def pullback(self, /, *args: Any, **inputs: Any) -> Pullback:
         """Run the function forwards and return its pullback, which has the `result`."""
         from rvm.derive.gradients import Pullback

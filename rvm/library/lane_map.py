@@ -7,8 +7,7 @@ returns new arrays.  A failing lane does not affect the others.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +16,8 @@ from numpy.typing import NDArray
 
 from rvm.codes.words import count, described, instead
 from rvm.derive.gate import gradient_check
-from rvm.faults import InputError, Interrupted, RvmError, UsageError
-from rvm.host.signals import Listening, interrupted, is_ctrl_c
+from rvm.faults import InputError, RvmError, UsageError
+from rvm.host.signals import Listening
 from rvm.program import Function
 from rvm.run.doors import door
 from rvm.run.lane_binding import Lanes, values_of
@@ -128,6 +127,7 @@ class LaneMap:
         handle = self.handle.with_options(**options) if options else self.handle
         return LaneMap(handle, **{"on_error": self.on_error, "block": self.block} | own)
 
+    @door
     def __call__(self, /, *args: Any, **inputs: Any) -> LaneResult:
         """The results by name; the inputs are not changed.
 
@@ -137,7 +137,7 @@ class LaneMap:
         chosen, options, values = self._split(args, inputs)
         given = Lanes(chosen.handle.function, values)
         handle = chosen.handle
-        with Listening(), _told():
+        with Listening():
             run = run_lanes(
                 handle.program,
                 handle.name,
@@ -191,7 +191,7 @@ class LaneMap:
         chosen, options, values = self._split((), inputs)
         given = Lanes(chosen.handle.function, values)
         target = replace(chosen.handle.target, options=options)
-        with Listening(), _told():
+        with Listening():
             made = LaneGradient(target, given, loss, chosen.block)
             found, run = made.run(wrt)
         result = LaneResult(found, run, made.judge)
@@ -254,17 +254,3 @@ def _of_lane(held: Any, begun: Any, lane: int) -> Any:
     if np.ndim(held) == np.ndim(begun):
         return held
     return held[lane] if np.ndim(begun) else held[lane].item()
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """A context in which the message of Ctrl-C says what became of the arguments."""
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        found = interrupted() if is_ctrl_c(error) else error
-        if isinstance(found, Interrupted):
-            found.hint = "nothing has changed: a map works on copies"
-        if found is error:
-            raise
-        raise found from None

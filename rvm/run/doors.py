@@ -1,4 +1,7 @@
-"""Methods with fixed keywords, `f.grad(loss=…)`, whose wrong calls raise errors of rvm."""
+"""Methods that change nothing of their callers', `f.grad(loss=…)`: what they raise.
+
+Wrong calls raise errors of rvm, and so does Ctrl-C at any moment.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,16 @@ from inspect import Parameter
 from typing import Any, ParamSpec, TypeVar
 
 from rvm.codes.words import instead
-from rvm.faults import InputError, UsageError
+from rvm.faults import InputError, Interrupted, UsageError
+from rvm.host.signals import interrupted, is_ctrl_c
 from rvm.run.machine import OPTION_NAMES
 
 P = ParamSpec("P")
 T = TypeVar("T")
 SHOWN = {"loss": 'loss="{0}"', "tangents": '{{"{0}": …}}', "seeds": '{{"{0}": …}}'}
 """The notation of an argument in messages, for each parameter."""
+UNCHANGED = "the inputs are as they were before the call"
+"""The hint of Ctrl-C."""
 _UNNAMED = (Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 
@@ -23,7 +29,8 @@ def door(method: Callable[P, T]) -> Callable[P, T]:
     """Wrap a method that takes inputs by name; its object has `called` and `parameters`.
 
     Where Python rejects the call itself, since an argument is missing or inputs are positional, the
-    wrapper raises UsageError U005, which shows the correct form of the call.
+    wrapper raises UsageError U005, which shows the correct form of the call; and `Interrupted` for
+    Ctrl-C where Python's own handler is called, between runs too.
     """
 
     @wraps(method)
@@ -34,6 +41,10 @@ def door(method: Callable[P, T]) -> Callable[P, T]:
             if error.code == "I002":
                 error.hint = _misspelt(method, args[0], kwargs) or error.hint
             raise
+        except KeyboardInterrupt as error:
+            if (found := told(error)) is error:
+                raise
+            raise found from None
         except TypeError as error:
             # One that is raised inside has a further frame.
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:
@@ -41,6 +52,14 @@ def door(method: Callable[P, T]) -> Callable[P, T]:
         raise _refused(method, args[0], len(args) - 1, kwargs)
 
     return called
+
+
+def told(error: KeyboardInterrupt) -> KeyboardInterrupt:
+    """What Ctrl-C raises out of a call that changes no inputs, and says so; other errors stay."""
+    found = interrupted() if is_ctrl_c(error) else error
+    if isinstance(found, Interrupted):
+        found.hint = UNCHANGED
+    return found
 
 
 def _misspelt(method: Any, handle: Any, named: Iterable[str]) -> str:
@@ -83,4 +102,4 @@ def _refused(method: Any, handle: Any, positional: int, named: Collection[str]) 
     return UsageError("U005", message, hint=f"{near} {hint}" if near else hint)
 
 
-__all__ = ["door"]
+__all__ = ["door", "told"]

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from rvm.host.signals import interrupted, is_ctrl_c
 from rvm.image import image_of
 from rvm.numbers.residue import Residue, Snapshot
 from rvm.program import Program
@@ -54,12 +53,7 @@ class Run:
         if launch is not None:
             gaps = self._gaps() if logging else None
             live = sum(map(byte_size, regs)) + (0 if log is None else log.bytes)
-            try:
-                flight = launch.run_registers(regs, live, options, gaps)
-            except KeyboardInterrupt as error:
-                if is_ctrl_c(error):
-                    raise interrupted("the inputs are as they were before the call") from None
-                raise
+            flight = launch.run_registers(regs, live, options, gaps)
             if flight.done:
                 launch.results(flight, regs)
                 self._flight, self.ticks = flight, flight.spent
