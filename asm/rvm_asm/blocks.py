@@ -269,7 +269,7 @@ class Blocks(Holding):
             start,
             stop,
             also=((at, end, f"{label} before the block"),),
-            hint=f"say what holds after the arm, and only then: `if {text}, …`",
+            hint=f"give the condition that holds exactly after this arm: `if {text}, …`",
             severity="warning",
         )
 
@@ -361,7 +361,7 @@ class Blocks(Holding):
                 f"`{name}` is a parameter already",
                 stat.var.start,
                 stat.var.end,
-                hint="the variable of a `for` is an ancilla of its own",
+                hint="the variable of a `for` is a new ancilla",
             )
             raise Rejected
 
@@ -462,7 +462,7 @@ class Blocks(Holding):
                     "an `extern` block holds `print`, `assert` and `callback` only",
                     inner.start,
                     inner.end,
-                    hint="it changes no place: what it reads, compute before it",
+                    hint="it changes no place: compute its operands before it",
                 )
                 self.broken = True
 

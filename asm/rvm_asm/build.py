@@ -161,7 +161,7 @@ class Build:
                 many if count > MAX_INSTANCES else all_of_them,
                 at.start,
                 at.end,
-                hint="it calls itself, perhaps by way of others, for ever new types",
+                hint="it calls itself, perhaps through other functions, with ever new types",
             )
             raise Rejected
         if declared is not func:

@@ -236,7 +236,7 @@ class CodeEmitter(ValueReader, ABC):
             if stack and not (name in ("push", "pop") and k == 1):
                 self.reject(
                     "A040",
-                    "a stack has no value of its own",
+                    "a stack is not a value",
                     arg,
                     "`push x, s` moves x to it, `pop x, s` takes the top",
                 )

@@ -28,7 +28,7 @@ class Habit(NamedTuple):
     hint: str
 
 
-_CONTROL = "a loop ends where its condition says so"
+_CONTROL = "a loop can be left only where its condition is tested"
 WORDS = {
     "return": (
         "the results of a function are its parameters",
@@ -37,7 +37,7 @@ WORDS = {
     "break": (_CONTROL, "`while p, q`, with p false where the loop ends and q false before it"),
     "continue": (
         "an iteration goes to its end",
-        "put what follows under an `if`, whose condition holds after it exactly if it did before",
+        "put the rest under an `if`, whose condition must hold after it exactly if it did before",
     ),
     "goto": ("a jump and the place where it lands are a pair", "`br condition, label`, and `cf`"),
     "elif": ("a further arm of an `if` is an `elseif`", "`elseif condition`"),
@@ -46,7 +46,7 @@ WORDS = {
     "function": ("a function begins with `func`", "`func name(x: f64)`"),
     "void": ("a function begins with `func`, and has no result", "`func name(x: f64)`"),
     "import": ("other files are included", '`include "file.rasm"`'),
-    "del": ("an ancilla is freed with the value that it then has", "`free x = value`"),
+    "del": ("an ancilla is freed with the value that it has at that point", "`free x = value`"),
     "mov": (
         "a copy over a value forgets it",
         "`add x, y` where x is 0, or an exchange: `swap x, y`",
@@ -156,7 +156,7 @@ def _anywhere(kinds: Sequence[str], texts: Sequence[str]) -> Habit | None:
     if texts[0] == "with" and "as" in texts[1:-1]:
         k = texts.index("as")
         value, name = _text(texts[1:k]), texts[k + 1]
-        return Habit(k, k + 1, "the name stands first", f"`with {name} = {value}`")
+        return Habit(k, k + 1, "the name comes first", f"`with {name} = {value}`")
     for k in range(1, size):
         if texts[k] == "lambda":
             hint = "write it as `func name(…)`, and pass `name`"
@@ -259,7 +259,7 @@ def _function(kinds: Sequence[str], texts: Sequence[str]) -> Habit | None:
             said = "a function gives nothing back: its results are parameters"
             return Habit(k, k + 1, said, "add a parameter for it: `out: f64`")
         if texts[k] == "<" and kinds[k - 1] == NAME and kinds[k + 1] == NAME:
-            said = "types stand in square brackets"
+            said = "types are in square brackets"
             return Habit(k, k + 1, said, f"`{texts[k - 1]}[{texts[k + 1]}]`")
         if texts[k : k + 2] == ["[", "]"] and "(" in texts[:k]:
             said = "an array names its length, or has `:` for any"
@@ -267,7 +267,7 @@ def _function(kinds: Sequence[str], texts: Sequence[str]) -> Habit | None:
         if texts[k - 1] in "(," and texts[k] in (*_TYPES, *SCALARS) and kinds[k + 1] == NAME:
             t = _TYPES.get(texts[k], texts[k])
             hint = f"`{texts[k + 1]}: {t}`"
-            return Habit(k, k + 2, "the type of a parameter stands behind its name", hint)
+            return Habit(k, k + 2, "the type of a parameter follows its name", hint)
     return _head(texts)
 
 
@@ -356,7 +356,7 @@ def _declaration(texts: Sequence[str]) -> Habit:
     return Habit(
         0,
         k + 1,
-        "a place of a function's own is an ancilla, which is freed with the value that it then has",
+        "a local variable is an ancilla, which is freed with the value that it has at that point",
         f"`alloc {texts[k]}{t}{value}`, and at the end `free {texts[k]} = …`",
     )
 

@@ -76,7 +76,7 @@ class InstructionParser(ExpressionParser):
         first: Node | None = None
         down = False
         if self.accept_word("for"):
-            var = self.word("the variable of the steps' number")
+            var = self.word("the variable of the step's number")
             self.expect("=")
             first = self.expression()
             down = self.accept_word("downto")

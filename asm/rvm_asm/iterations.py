@@ -94,7 +94,7 @@ class Iterations(Calls):
         if len(at) != 1:
             self.report.error(
                 "A067",
-                f"the steps' number `{word}` is not an argument of its own",
+                f"the step's number `{word}` is not a separate argument",
                 stat.var.start,
                 stat.var.end,
                 hint=f"pass it once, as it is: `iterate {stat.callee.text}(y, x, {word}) for …`; "
@@ -238,9 +238,9 @@ class Iterations(Calls):
         elif "max_moves" in terms and steps is None:
             self.reject(
                 "A068",
-                "how many steps this is, only the run knows, and a budget of moves needs a plan",
+                "the number of steps is known only at run time, but a budget of moves needs a plan",
                 stat.last,
-                "make the number a constant, or say how many states there may be: `pebbles = 12`",
+                "make the number a constant, or limit the number of states: `pebbles = 12`",
             )
         else:
             size = terms.get("pebbles") or terms.get("memory", 1) // terms.get("state_bytes", 1)

@@ -134,6 +134,6 @@ def _mutual(jumps: list[PendingJump], by_index: dict[int, PendingJump], report: 
                     (partner.stat.start, partner.stat.end, "named here"),
                     (elsewhere.start, elsewhere.end, "paired with this"),
                 ),
-                hint="every branch has a come-from of its own",
+                hint="every branch needs a separate come-from",
             )
     return fine

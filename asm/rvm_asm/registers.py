@@ -270,7 +270,7 @@ class RegisterWriter:
         t = self._leaf_type(written, rank, types)
         if isinstance(t, Stack):
             if self._on_stack(written, types):
-                what = "a type parameter stands for stacks of numbers, not of arrays"
+                what = "a type parameter can be a stack of numbers, not of arrays"
                 self.problem("A011", what, written)
             return TypeValue(STACK, t.elem)
         return TypeValue(NUMBERS, t.elem if isinstance(t, Array) else t, rank=rank)

@@ -370,7 +370,7 @@ def _first(stat: Invoke | Iterate, arg: Node) -> Node:
     return stat.first if is_number else arg
 
 
-_OTHER_FUNCTION = "pass a function with parameters of the types that are wanted, or a generic one"
+_OTHER_FUNCTION = "pass a function with parameters of these types, or a generic one"
 
 
 def _among_arguments(func: Func) -> str:

@@ -88,7 +88,7 @@ def move(e: CodeEmitter, op: str, x: Expr, at: Node, stack: Slot, stat: Stat) ->
             "A040",
             f"an array of {elem_of(want)}[{known}] does not fit a {text_of(stack)}",
             at,
-            "its lengths are to be known here: declare it with them" if None in have else "",
+            "its lengths must be known here: declare it with them" if None in have else "",
         )
     onto = Place(stack.reg, ())
 

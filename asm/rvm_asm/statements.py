@@ -197,7 +197,7 @@ class StatementParser(InstructionParser):
             hint = "a function needs no `end`: it ends where the next declaration begins"
         self.report.error(
             "A008",
-            f"`{text}` closes no block that is open here",
+            f"`{text}` does not close an open block",
             self.starts[self.i],
             self.end_of(self.i),
             hint=hint,
@@ -302,7 +302,8 @@ class StatementParser(InstructionParser):
                 start,
                 stop,
                 notes=("running back, it decides whether there was one more iteration",),
-                hint="name what holds after every iteration and not before the first: `while p, q`",
+                hint="give a condition that holds after every iteration and not before the "
+                "first: `while p, q`",
             )
             post = cond
         return While(cond, post, body, start, stop)

@@ -30,7 +30,7 @@ def spelt(reader: ValueReader, stat: OpStat, text: bytes) -> list[OpStat]:
         size = f"the text has {len(text)} byte{'s' * (len(text) != 1)}"
         shown = reader.report.sources.text(target.start, target.end)
         if have is None:
-            part = f"name the part that is meant: `{target.name}[0:{len(text)}]`"
+            part = f"name the part: `{target.name}[0:{len(text)}]`"
             reader.reject("A042", f"{size}; how many `{shown}` has is not known here", target, part)
         reader.reject("A042", f"{size}, and `{shown}` has {have} elements", literal)
     out = []

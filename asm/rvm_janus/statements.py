@@ -104,7 +104,10 @@ class StatementParser(EffectParser):
                 return self._exchange(v, w, place.start, end)
             return [OpStat("swap", [place, other], place.start, place.end, end)]
         if sign in ("*=", "/=", "**=", "*/="):
-            hint = "that is a change only in a field of prime size; here numbers have so many bits"
+            hint = (
+                "this is reversible only in a field of prime size; numbers here have a "
+                "fixed number of bits"
+            )
             return self.fail("`+=`, `-=`, `^=` or `<=>`", hint)
         return self.fail(
             "`+=`, `-=`, `^=` or `<=>`", "`=` compares; a change is `+=`" * (sign == "=")

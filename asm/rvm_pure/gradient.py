@@ -50,7 +50,7 @@ def context(d: Definition, wrt: Sequence[str] | None) -> tuple[Slot, ...]:
         if is_active(p.type) and (wrt is None or p.name in wrt)
     )
     if not found:
-        raise StageFault(d.body, "there is nothing to differentiate by")
+        raise StageFault(d.body, "there is no parameter to differentiate with respect to")
     return found
 
 

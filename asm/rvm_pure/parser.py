@@ -189,7 +189,7 @@ class TermParser(Cursor):
             at = self.starts[self.i]
             last = self.term()
             if not (isinstance(last, Op) and last.fn == "-" and last.args[1] == Num(1)):
-                what = "a loop that counts down begins at the number of its steps less one"
+                what = "a loop that counts down begins at the number of its iterations minus one"
                 self.report.error("A002", what, at, last.end, hint="`for i = n - 1 to 0 do`")
                 raise Bad
             count = last.args[0]

@@ -158,7 +158,7 @@ class TextParser(TermParser):
                 self.fail("the end of the line")
             lines.append((pattern, value, start))
             if len(lines) > MAX_DEPTH:
-                self.too_deep("the lines of a definition use each other", MAX_DEPTH)
+                self.too_deep("the lines of a definition may use each other", MAX_DEPTH)
             more = self._lines()
         body = self._result()
         for pattern, value, start in reversed(lines):

@@ -273,7 +273,7 @@ class Traced:
 
     def __array__(self, *args: Any, **named: Any) -> Any:
         how = "arrays are made by `np.concatenate`, `rvm.pure.map`, `rvm.pure.replicate`"
-        raise refused("what is called here wants numbers, not a trace of them", how)
+        raise refused("the function called here needs numbers, not traced values", how)
 
 
 _UNCHANGED = "`rvm.pure.update(x, i, value)` is a new array"

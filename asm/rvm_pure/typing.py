@@ -240,7 +240,7 @@ class Typer:
             what = (
                 f"the {len(p)} names ({names}) stand for parts, and a value of type {t} has {count}"
             )
-            self.wrong("A044", what, at, hint="`_` stands for a part that nothing needs")
+            self.wrong("A044", what, at, hint="`_` is a part that is not needed")
         out: dict[str, Type] = {}
         for q, item in zip(p, t.items, strict=True):
             out |= self.bind(q, item, at)

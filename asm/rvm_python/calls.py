@@ -346,7 +346,7 @@ class Calls(Expressions, ABC):
             case ast.Constant(str(text)):
                 for hole, _ in holes(text):
                     hint = f'`f"{hole}"` shows a value, and `f"{{{{"` a brace'
-                    self.refuse("A044", f"`{hole}` in a text stands for no value", e, hint)
+                    self.refuse("A044", f"`{hole}` in a text has no value", e, hint)
                 return escaped(text), []
             case ast.JoinedStr(parts):
                 out, args = "", []

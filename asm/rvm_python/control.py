@@ -79,7 +79,8 @@ class Control(Ancillas):
         if two is None:
             self.refuse(
                 UNREAD,
-                "a loop names what holds after each round, and not before the first",
+                "a loop needs a condition that holds after each iteration, and not before "
+                "the first",
                 stat.test,
                 f"`while rvm.loop({shown(stat.test)}, …):`",
             )

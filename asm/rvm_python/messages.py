@@ -18,18 +18,18 @@ REFUSED: dict[type[ast.AST], tuple[str, str, str]] = {
     ),
     ast.Break: (
         UNREAD,
-        "a loop is left at one place, where its condition says so",
+        "a loop can be left only where its condition is tested",
         "`while rvm.loop(p, q):`, with p false where the loop ends and q false where it begins",
     ),
     ast.Continue: (
         UNREAD,
         "a step of a loop goes to its end",
-        "put what follows under `if rvm.when(p, q):`",
+        "put the rest under `if rvm.when(p, q):`",
     ),
     ast.Try: (UNREAD, "errors end a run, and take all back", "leave `try` out; `assert` checks"),
     ast.Raise: (UNREAD, "`raise` is not read", '`assert condition, "text"` ends the run'),
-    ast.Global: (FORGETS, "what stands outside is a constant here", "make it a parameter"),
-    ast.Nonlocal: (FORGETS, "what stands outside is a constant here", "make it a parameter"),
+    ast.Global: (FORGETS, "a name from outside is a constant here", "make it a parameter"),
+    ast.Nonlocal: (FORGETS, "a name from outside is a constant here", "make it a parameter"),
     ast.FunctionDef: (
         UNREAD,
         "a function inside of a reversible one is not read",
@@ -46,7 +46,7 @@ REFUSED: dict[type[ast.AST], tuple[str, str, str]] = {
     ast.Lambda: (UNREAD, "a lambda cannot be used here", "write the expression where it is used"),
     ast.ListComp: (
         FORGETS,
-        "a list that is made here would be forgotten",
+        "a list made here would be lost",
         "`with rvm.ancilla(rvm.f64, n) as t:`, and a loop that adds to t",
     ),
     ast.GeneratorExp: (
@@ -54,22 +54,22 @@ REFUSED: dict[type[ast.AST], tuple[str, str, str]] = {
         "a generator is not read",
         "a loop that adds to a place, or `np.sum` of an expression over arrays",
     ),
-    ast.SetComp: (FORGETS, "a set that is made here would be forgotten", ""),
-    ast.DictComp: (FORGETS, "a dict that is made here would be forgotten", ""),
+    ast.SetComp: (FORGETS, "a set made here would be lost", ""),
+    ast.DictComp: (FORGETS, "a dict made here would be lost", ""),
     ast.List: (
         FORGETS,
-        "a list that is made here would be forgotten",
+        "a list made here would be lost",
         "an array is a parameter, or `with rvm.ancilla(rvm.f64, n) as t:`, and is filled there; "
         "of a tuple outside, `T[0]` is a constant",
     ),
-    ast.Dict: (FORGETS, "a dict that is made here would be forgotten", ""),
-    ast.Set: (FORGETS, "a set that is made here would be forgotten", ""),
+    ast.Dict: (FORGETS, "a dict made here would be lost", ""),
+    ast.Set: (FORGETS, "a set made here would be lost", ""),
     ast.NamedExpr: (FORGETS, "`:=` is not read", "a line `name = expression` before this one"),
     ast.Yield: (UNREAD, "a reversible function is not a generator", ""),
     ast.YieldFrom: (UNREAD, "a reversible function is not a generator", ""),
     ast.Await: (UNREAD, "a reversible function does not wait", ""),
     ast.Starred: (UNREAD, "`*` is not read here", "name the arguments one by one"),
-    ast.JoinedStr: (UNREAD, "a text stands in `print` and `assert` only", ""),
+    ast.JoinedStr: (UNREAD, "a text may only be in `print` and `assert`", ""),
 }
 """Nodes that are refused everywhere: code, message, replacement."""
 
@@ -144,7 +144,7 @@ _WORDS = (
         r"pass a copy for \1: `with rvm.ancilla(…) as t:`",
     ),
     (r"it is written `(\w+) ([^`]*)`", r"it is written `rvm.\1(\2)`"),
-    (r"only then: `if (.*), …`", r"only then: `if rvm.when(\1, …):`"),
+    (r"exactly after this arm: `if (.*), …`", r"exactly after this arm: `if rvm.when(\1, …):`"),
     (r"`push x, s`", "`rvm.push(x, s)`"),
     (r"`pop x, s`", "`rvm.pop(x, s)`"),
     (r"; use `while` to count otherwise", "; use `while rvm.loop(p, q):` to count otherwise"),

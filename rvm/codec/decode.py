@@ -54,7 +54,7 @@ class _Reader:
     """One file, its tables found and its checksum compared."""
 
     def __init__(self, data: bytes) -> None:
-        _check(data[: len(MAGIC)] == MAGIC, "B001", "this is no `.rbc` file")
+        _check(data[: len(MAGIC)] == MAGIC, "B001", "this is not a `.rbc` file")
         _check(len(data) >= HEADER.size, "B003", f"the file ends after {len(data)} bytes")
         _, version, flags, tables, size, checksum = HEADER.unpack_from(data)
         _check(

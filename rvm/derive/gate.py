@@ -229,17 +229,17 @@ def refusal(
 ) -> InvertibilityError:
     """The error R017 for a register that is off (None: for none), and the gradient's error."""
     tolerance = options.tolerance
-    told = () if part is None else (f"its error is estimated as {part:.1g} times itself",)
+    told = () if part is None else (f"its error is estimated to be {part:.1g} times itself",)
     wider = 1e-6 if part is None or part == INFINITY else float(f"{2 * part:.0e}")
     hint = (
-        f"{CALLED if options.strict else CONTRACTS}; `tolerance={wider:g}` would take a gradient "
-        "that is off by that part of itself"
+        f"{CALLED if options.strict else CONTRACTS}; `tolerance={wider:g}` would accept a "
+        f"relative error of that size"
     )
     if k is None and tolerance is None:
         return InvertibilityError(
             "R017",
-            "run back with the adjoints, ancillas are not where they began: "
-            "the gradient cannot be trusted",
+            "run back with the adjoints, ancillas did not return to their initial values: the "
+            "gradient cannot be trusted",
             notes=told,
             hint=hint,
         )
@@ -263,8 +263,8 @@ def refusal(
         begun, back = sys.to_python(begun), sys.to_python(back)
     return InvertibilityError(
         "R017",
-        f"run back with the adjoints, `{name}` is not where it began: "
-        "the gradient cannot be trusted",
+        f"run back with the adjoints, `{name}` did not return to its initial value: the "
+        f"gradient cannot be trusted",
         values={"began as": begun, "came back as": back},
         notes=told,
         hint=hint,

@@ -392,7 +392,7 @@ def loss_place(function: Function, loss: str) -> Named:
         able = [function.registers[k].name for k in bar_slots(function)]
         raise InputError(
             "I008",
-            f"`{loss}` is {with_article(t)}, which carries no adjoint",
+            f"`{loss}` is {with_article(t)}, which has no adjoint",
             hint=f"what does: {', '.join(able)}" if able else "",
         )
     if t.is_complex and not place.part:
@@ -463,7 +463,7 @@ def _add(
     register = function.registers[layout]
     t = register.type
     if layout not in held:
-        raise InputError("I003", f"`{name}` is {with_article(t)}, which carries no {what}")
+        raise InputError("I003", f"`{name}` is {with_article(t)}, which has no {what}")
     old = held[layout]
     if not _is_numeric(value, elem_of(t).is_complex):
         kind = "complex" if elem_of(t).is_complex else "real"

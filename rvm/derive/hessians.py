@@ -161,8 +161,8 @@ def hessian(
     if method not in METHODS:
         raise UsageError(
             "U017",
-            f"there is no way to a Hessian called `{method}`",
-            hint=instead(method, METHODS, f"ways: {', '.join(METHODS)}"),
+            f"there is no method for Hessians called `{method}`",
+            hint=instead(method, METHODS, f"methods: {', '.join(METHODS)}"),
         )
     layouts = chosen(target.function, wrt)
     pull = Pullback(target, inputs, watch)

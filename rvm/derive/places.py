@@ -86,7 +86,7 @@ def wanted(function: Function, able: Iterable[str], names: object, option: str =
         raise InputError(
             "I008",
             f"`{option}` is a list of parameters' names, not {described(names)}",
-            hint=f"those that carry derivatives: {', '.join(known)}",
+            hint=f"parameters with derivatives: {', '.join(known)}",
         )
     chosen = [names] if isinstance(names, str) else list(names)
     for name in chosen:

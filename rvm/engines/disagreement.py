@@ -203,7 +203,7 @@ class Jumps:
         hint = "running back, it decides: it must hold exactly where the arm was taken"
         if self.function.span(head) == self.function.span(landing):
             form = _AFTER_ARM.get(self.rest(landing)[:1], _AFTER_ARM[""])
-            hint = "say what holds after the arm, and only then: " + form.format(text)
+            hint = "give the condition that holds exactly after this arm: " + form.format(text)
         if executed:
             arm = range(head + 1, branch if leaves else landing)
             message = f"this arm was taken, but `{text}` does not hold after it"

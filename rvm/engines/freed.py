@@ -69,7 +69,7 @@ def _is_bound(frame: Frame, error: InvertibilityError) -> bool:
     if what is None or all(r.name != variable for r in frame.code.function.registers):
         return False
     back = "running back, " * frame.code.undo
-    error.message = f"{back}the {what} of the loop over `{variable}` is another than it was"
+    error.message = f"{back}the {what} of the loop over `{variable}` has changed"
     error.values = dict(zip((what, "expected"), error.values.values(), strict=True))
     error.hint = "leave the loop's bounds alone, or loop over a copy of them"
     return True

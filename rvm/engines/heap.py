@@ -83,7 +83,7 @@ def drop_array(
     if shape != array.shape:
         raise InvertibilityError(
             "R012",
-            f"running back, `{name}` has not the lengths that it began with"
+            f"running back, `{name}` does not have its initial lengths"
             if state.top.code.undo
             else f"the lengths of `{name}` have changed since it was made",
             values={"lengths": list(array.shape), "would now be": list(shape)},
@@ -178,7 +178,7 @@ def _judged(off: _Off, size: float, updates: float) -> float:
     if is_lost(gap, magnitude * doubt):
         error = InvertibilityError(
             "R001",
-            f"`{name}` is lost: rounding has left nothing of the value that it must hold",
+            f"`{name}` is lost: rounding has left no digit of its expected value",
             values={name: sys.told(held), "expected": sys.told(expected)},
             notes=(f"it has been as large as {size:.3g}, where numbers are {allowed:.2g} apart",),
             hint="keep large and small numbers in places of their own, or compute with fixed-point "
@@ -199,8 +199,8 @@ def _returned(off: _Off, size: float, updates: float) -> float:
     if not gap <= allowed and not state.options.judged_later:
         raise InvertibilityError(
             "R017",
-            f"run back with the adjoints, `{name}` is not where it began: "
-            "the gradient cannot be trusted",
+            f"run back with the adjoints, `{name}` did not return to its initial value: the "
+            f"gradient cannot be trusted",
             values={name: sys.told(held), "began as": sys.told(expected)},
             notes=(f"it is off by {gap:.2g}, and may be by {allowed:.2g}",),
             hint=f"{CALLED}; or allow more by `tolerance=`",
@@ -233,15 +233,14 @@ def _other(
     back = state.top.code.undo
     return InvertibilityError(
         "R001",
-        f"running back, `{name}` does not hold the value that it began with"
+        f"running back, `{name}` does not have its initial value"
         if back
         else f"`{name}` is freed with another value than it must hold",
         values={name: sys.told(held), "began as" if back else "expected": sys.told(expected)},
         notes=notes,
-        hint="what was done to it must be undone as it was done, from results that running "
-        "forwards gives"
+        hint="its changes must be undone exactly, from the results of a forward run"
         if back
-        else "uncompute it before the free, by undoing what made its value",
+        else "uncompute it before the free, by undoing the code that computed its value",
     )
 
 

@@ -113,7 +113,7 @@ def _checked(i: Any, length: int, axis: int) -> Any:
             if length
             else f"the index {i} on an axis of length 0",
             values={"index": i, "length": length, "axis": axis},
-            hint="indices do not count from the end: the last element is that of `n - 1`, "
+            hint="indices do not count from the end: the last element has the index `n - 1`, "
             f"and n is {length} here"
             if -length <= i < 0
             else "",
@@ -141,7 +141,7 @@ def _slice(item: Span, length: int, axis: int, regs: Regs) -> Any:
     text = f"{lo}:{'' if hi is None else hi}" + ("" if by is None else f":{by}")
     raise MachineError(
         "R003",
-        f"the slice {text} does not lie inside a dimension of length {length}",
+        f"the slice {text} is out of bounds for a dimension of length {length}",
         values={"from": lo, "to": hi, "step": by, "length": length, "axis": axis},
         hint="a slice a:b with a negative step begins with the element a and ends before it comes "
         "to b, so it needs length > a >= b >= 0; without b it goes down to the first element"
@@ -192,7 +192,7 @@ def check_clashes(clashes: Sequence[Clash], frame: Frame) -> None:
             "R004",
             f"`{show(a, function)}` and `{show(b, function)}` overlap",
             values={**_key("first", one), **_key("second", two)},
-            hint="what is changed must lie apart from everything else the instruction uses",
+            hint="a place that is changed must not overlap anything else that the instruction uses",
         )
 
 

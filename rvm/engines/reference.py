@@ -322,7 +322,7 @@ def _pop(state: State, popped: Pop, frame: Frame, logged: bool) -> None:
             if back
             else "a value is popped into a place that is not zero",
             values={"place": sys.told(held)},
-            hint=("forwards it left zero there" if back else "what is there now would be lost")
+            hint=("forwards it left zero there" if back else "its present value would be lost")
             + (
                 ""
                 if sys.exact

@@ -47,6 +47,6 @@ def condition(guard: Expr, regs: list[object]) -> object:
     A condition without a value counts as true, so that no stop is missed.
     """
     if any(regs[p.reg] is None for p in places(guard)):
-        raise ValueError("it names what is not live here")
+        raise ValueError("it names a register that is not live here")
     with np.errstate(all="ignore"):
         return evaluate(guard, regs)

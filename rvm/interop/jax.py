@@ -92,7 +92,7 @@ def _checked(ported: Port, name: str, arrays: Values) -> list[Any]:
                 f"`{ported.name(k)}` is {with_article(ported.type_text(k))}: "
                 f"it takes an array of {want}, "
                 f"not of {made.dtype}",
-                hint=f"{ported.name(k)}.astype(jnp.{want}): a gradient goes back through it",
+                hint=f"{ported.name(k)}.astype(jnp.{want}): gradients pass through the conversion",
             )
         out.append(made)
     ported.shapes([v.shape for v in out], ())

@@ -336,7 +336,7 @@ def checked(function: Function, slot: int, name: str, value: Any) -> Any:
                 f"`{name}` is {wanted}: a fixed value must be a NumPy array of "
                 f"{sys.dtype.name}, not {given}",
                 notes=stored_as(sys),
-                hint="what a gradient is to reach has to be an input",
+                hint="a parameter that a gradient should reach must be an input",
             )
         return plain_view(wanted, name, value).copy()
     return held(t, name, value)

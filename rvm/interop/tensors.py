@@ -37,7 +37,7 @@ def check(ported: Port, name: str, tensors: Tensors) -> None:
             raise InputError(
                 "I003",
                 f"{said} of {want}, not of {tensor.dtype}",
-                hint=f"{ported.name(k)}.to({want}): a gradient goes back through it",
+                hint=f"{ported.name(k)}.to({want}): gradients pass through the conversion",
             )
     ported.shapes([tuple(t.shape) for t in tensors], ())
 

@@ -194,7 +194,7 @@ def _data(row: OpRow, args: Sequence[Expr]) -> tuple[Expr, ...]:
                 )
             if is_count(args[k]):
                 _refuse(
-                    "how many values a stack holds changes by `push` and `pop` alone",
+                    "only `push` and `pop` change the number of values on a stack",
                     k,
                     args,
                     "A034",

@@ -109,8 +109,8 @@ def typed(node: Expr, want: Scalar | None = None) -> Expr:
     if isinstance(node, Apply) and node.type is None:
         return _typed_apply(node, want)
     if node.type is None:
-        hint = "`top(s)` is what lies on top, `len(s)` how much there is"
-        raise TypeFault("a stack has no value of its own", node, hint=hint)
+        hint = "`top(s)` is the value on top, `len(s)` the number of values"
+        raise TypeFault("a stack is not a value", node, hint=hint)
     return node
 
 
@@ -296,8 +296,8 @@ def place_type(base: ValueType | Stack, path: Sequence[Step]) -> ValueType:
     if isinstance(base, Stack):
         if not path or not isinstance(path[0], Peek):
             raise TypeFault(
-                "a stack has no parts and no value of its own",
-                hint="`top(s)` is what lies on top; `pop x, s` takes it, where x is 0",
+                "a stack has no parts and is not a value",
+                hint="`top(s)` is the value on top; `pop x, s` moves it to x, which must be 0",
             )
         base, path = base.elem if path[0].name == "top" else I64, path[1:]
     t: ValueType = base

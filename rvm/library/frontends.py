@@ -55,11 +55,11 @@ def _front_end(path: Path) -> EntryPoint:
         return points[suffix]
     known = sorted({*(f".{name}" for name in points), ".rbc"})
     hint = f"known suffixes: {', '.join(known)}"
-    message = f"nothing here reads `{path.suffix}` files"
+    message = f"no front end reads `{path.suffix}` files"
     if path.is_dir():
         message = f"{path} is a folder, not a file"
     elif not suffix:
-        message = f"{path} has no suffix, which says how a file is read"
+        message = f"{path} has no suffix to show how it should be read"
         if path.name:
             there = [f"`{path}{end}`" for end in known if Path(f"{path}{end}").is_file()]
             hint = f"did you mean {' or '.join(there)}?" if there else hint

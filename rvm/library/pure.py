@@ -47,5 +47,5 @@ def _front_end() -> Any:
 
     found = front_end("a.pure")
     if found is None:
-        raise UsageError("U006", "nothing here reads pure functions")
+        raise UsageError("U006", "no front end reads pure functions")
     return found

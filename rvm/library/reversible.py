@@ -161,7 +161,7 @@ class Decorator:
             raise UsageError(
                 "U048",
                 f"`rvm.reversible` takes a function, not {type(function).__name__}",
-                hint="it stands next to `def`, below other decorators",
+                hint="put it next to `def`, below other decorators",
             )
         made: GenericFunction[P] = GenericFunction(PythonOrigin(function))
         return update_wrapper(made, function)  # type: ignore[return-value]
@@ -207,7 +207,7 @@ def _front_end() -> Any:
 
     found = front_end("a.py")
     if found is None:
-        raise UsageError("U006", "nothing here reads functions in Python")
+        raise UsageError("U006", "no front end reads functions in Python")
     return found
 
 

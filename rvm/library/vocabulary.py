@@ -24,8 +24,8 @@ def outside(word: str) -> NoReturn:
     """Raise UsageError U045: a word of reversible functions was run as Python."""
     raise UsageError(
         "U045",
-        f"`rvm.{word}` stands in a function under `@rvm.reversible`, which is read and not run",
-        hint="put the decorator on the function that it stands in, and call that",
+        f"`rvm.{word}` stands in a function under `@rvm.reversible`, whose source is read, not run",
+        hint="put the decorator on the function that contains it, and call that function",
     )
 
 

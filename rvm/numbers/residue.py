@@ -259,14 +259,14 @@ class Residue:
 
     def _ask(self, n: int) -> None:
         if self.codes.count < n:
-            raise not_its_own("there is nothing left in it")
+            raise not_its_own("it holds no more entries")
 
 
 def not_its_own(note: str) -> InvertibilityError:
     """A way back that is not the one that the log is of."""
     return InvertibilityError(
         "R019",
-        "the strict log is not that of this way back",
+        "the strict log does not belong to this run back",
         notes=(note,),
-        hint="values that were changed since the run must not be taken back with its log",
+        hint="values that have changed since the run cannot be undone with its log",
     )

@@ -53,8 +53,8 @@ RETURN_GAPS = RETURN / UNIT
 """`RETURN` in gaps between the numbers of a type at what is measured against."""
 INFINITY = float("inf")
 CONTRACTS = (
-    "a run that contracts forgets its start by rounding: take the gradient in strict mode, "
-    "push what is lost, or compute with fixed-point numbers"
+    "rounding erases the start of a run that contracts: take the gradient in strict mode, "
+    "push the values that would be lost, or use fixed-point numbers"
 )
 """What to do where values do not return."""
 CALLED = (

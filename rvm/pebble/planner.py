@@ -125,7 +125,7 @@ def _budget(
     given = {"pebbles": pebbles, "memory": memory, "max_moves": max_moves, "max_energy": max_energy}
     named = {name: value for name, value in given.items() if value is not None}
     if len(named) > 1:
-        raise wrong("there is one budget at a time", given=", ".join(named))
+        raise wrong("only one budget may be given", given=", ".join(named))
     if not named:
         if getattr(family, "radix", None) is not None:
             return family.fewest()

@@ -55,9 +55,7 @@ class Kept:
         if not self.is_taken_back_by(machine.program, code):
             raise refused(f"it is that of a call of `{'~' * self.undo}{self.name}`")
         if seal(frame.regs[: code.function.n_args]) != self.seal:
-            raise refused(
-                "the values are not those that the call has left: some were changed since"
-            )
+            raise refused("the values are not those left by the call: some have changed since")
         machine.state.take_back(Residue().hold(self.log), marked=False)
 
 

@@ -353,7 +353,7 @@ class Machine:
                 where=self.state.where(),
                 time=self.time,
                 direction=self.facing,
-                hint="what it holds is neither before nor after it: begin anew with another one",
+                hint="its state is inconsistent: start again with a new machine",
             )
 
     def _advance(self, ticks: int | None, direction: int) -> int:
@@ -480,7 +480,9 @@ class Machine:
         if error.time is None:
             error.where, error.time = self.state.where(), self.time
             error.direction = self.facing
-            error.hint = "the machine stands between two instructions; it can go on or back"
+            error.hint = (
+                "the machine is between two instructions; it can continue in either direction"
+            )
 
     def _limit(self, limit: int) -> LimitError:
         return LimitError(

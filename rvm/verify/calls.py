@@ -83,7 +83,7 @@ def _argument_fault(arg: Expr, have: RegisterType, callee: Function, k: int) -> 
         return None
     what = f"parameter `{register.name}` of `{callee.name}`"
     if isinstance(t, Stack) or isinstance(have, Stack):
-        hint = "" if isinstance(t, Stack) else "what lies on top of a stack `s` is `top(s)`"
+        hint = "" if isinstance(t, Stack) else "the value on top of a stack `s` is `top(s)`"
         return TypeFault(f"{what} is {with_article(t)}, not {with_article(have)}", arg, hint=hint)
     if elem_of(have) != elem_of(t):
         return TypeFault(

@@ -156,10 +156,11 @@ class _Lives:
             pc,
             "A033",
             f"{names}{' and others' if more else ''} "
-            f"{'is' if len(differing) == 1 else 'are'} live on one way here and not on another"
+            f"{'is' if len(differing) == 1 else 'are'} live on one path to this point and not "
+            f"on another"
             if differing
-            else "more ways disagree on what is live",
-            notes=(f"one of the ways comes from instruction {conflict.source}",),
+            else "further paths disagree on which registers are live",
+            notes=(f"one of the paths comes from instruction {conflict.source}",),
             hint="allocate and free on the same side of a branch, or on both sides",
         )
 

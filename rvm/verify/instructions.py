@@ -118,7 +118,7 @@ class Checker:
             name = hole[1:-1] if hole[1:-1].isidentifier() else "x"
             hint = f'`{{}}` takes the values behind the text: `… {{}}", {name}`; a brace is `{{{{`'
             if form is None:
-                self.report(pc, "A044", f"`{hole}` stands for no value", hint=hint)
+                self.report(pc, "A044", f"`{hole}` has no value", hint=hint)
                 return
             if not rest:
                 self.report(pc, "A044", f"there is no value for `{hole}`", hint=hint)

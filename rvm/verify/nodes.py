@@ -114,7 +114,7 @@ class Nodes:
         if done is None:
             done = self._registers[key] = self._check(root)
         if root.type is None and not stack:
-            raise TypeFault("a stack has no value of its own", root)
+            raise TypeFault("a stack is not a value", root)
         return done
 
     def _check(self, root: Expr) -> tuple[int, ...]:
@@ -203,7 +203,7 @@ class Nodes:
     def _apply(self, node: Apply) -> None:
         types = tuple(a.type for a in node.args if a.type is not None)
         if len(types) != len(node.args):
-            raise TypeFault("a stack has no value of its own")
+            raise TypeFault("a stack is not a value")
         t = result_type(node.fn, types)
         if node.fn in LENGTHS and len(node.args) == 2 and isinstance(node.args[1], Const):
             axis = node.args[1].value
@@ -219,7 +219,7 @@ class Nodes:
         if isinstance(base, Stack) and not node.path and node.type is None:
             if root:
                 return
-            raise TypeFault("a stack has no value of its own", node)
+            raise TypeFault("a stack is not a value", node)
         t: object = base
         if node.path:
             for step in node.path:

@@ -419,7 +419,7 @@ def test_what_is_no_stack_of_arrays(given: Any, code: str, said: str) -> None:
         ("if top(s) > 1.0\n    end", "A040", "bool[:], not bool"),
         ("add y, top(s[0])", "A040", "`top` takes a stack, by its name"),
         ("add y, top(s, s)", "A040", "`top` takes a stack, by its name"),
-        ("add y, sum(s)", "A040", "a stack has no value of its own"),
+        ("add y, sum(s)", "A040", "a stack is not a value"),
         ("call g(s, s)", "A040", "parameter `x` of `g` is an f64[:], not a stack[f64]"),
         ("if len(s)[0] > 1\n    end", "A002", "the value of `len` is not a place"),
         ("with t = s.top[0, 1]\n    end", "A042", ""),

@@ -25,7 +25,7 @@ SAID = {
     "for i in range(10)\nend": ("first and its last", "`for i = 0 to 9`"),
     "for (int k = 0; k < n; k++)\nend": ("first and its last", "`for k = 0 to n - 1`"),
     "return x": ("the results of a function are its parameters", "`add out, …`"),
-    "break": ("a loop ends where its condition says so", "`while p, q`"),
+    "break": ("a loop can be left only where its condition is tested", "`while p, q`"),
     "if x > 3\nelif x > 2\nend": ("an `elseif`", "`elseif condition`"),
     "if x > 3 && y > 2\nend": ("`&&` is `and`", "`a and b`"),
     "if x > 3 || y > 2\nend": ("`||` is `or`", "`a or b`"),

@@ -176,5 +176,5 @@ def test_lanes_that_part_change_tops_of_their_own(engine: str) -> None:
 
 
 def test_an_assertion_shows_no_stack() -> None:
-    with pytest.raises(rvm.AssemblyError, match="a stack has no value of its own"):
+    with pytest.raises(rvm.AssemblyError, match="a stack is not a value"):
         rvm.assemble('func f(s: stack[i64])\nextern both\nassert empty(s), "text", s\nend\n')

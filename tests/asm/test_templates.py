@@ -39,10 +39,10 @@ def test_texts_are_filled(line: str, capsys: pytest.CaptureFixture[str]) -> None
 
 
 REFUSED = {
-    '"{y}", x': "`{y}` stands for no value",
-    '"a } b"': "`}` stands for no value",
-    '"{", x': "`{` stands for no value",
-    '"{:5}", x': "`{:5}` stands for no value",
+    '"{y}", x': "`{y}` has no value",
+    '"a } b"': "`}` has no value",
+    '"{", x': "`{` has no value",
+    '"{:5}", x': "`{:5}` has no value",
     '"{} {}", x': "there is no value for `{}`",
     '"{:x}", f': "`{:x}` shows integers, not an f64",
 }

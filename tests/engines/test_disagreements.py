@@ -281,7 +281,9 @@ def test_python_s_own_words(tmp_path: Any) -> None:
     own = rvm.load(file)
     error = refused(lambda: own.arm(x=5))
     assert error.message == "this arm was taken, but `x > 3` does not hold after it"
-    assert error.hint == "say what holds after the arm, and only then: `if rvm.when(x > 3, …):`"
+    assert error.hint == (
+        "give the condition that holds exactly after this arm: `if rvm.when(x > 3, …):`"
+    )
     assert error.notes == ("line 7 changes `x`",) and error.values == {"x": 1}
     error = refused(lambda: own.elif_arm(x=5))
     assert "`(x > 3) and (x < 8)` does not hold" in error.message

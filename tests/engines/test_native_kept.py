@@ -404,7 +404,7 @@ def ignored(made: Made, why: str) -> None:
 def test_a_file_that_others_may_write_is_ignored(made: Made, tmp_path: Path, mode: int) -> None:
     file = planted(made, tmp_path)
     file.chmod(mode)
-    ignored(made, "others than its owner may write")
+    ignored(made, "users other than its owner may write")
     assert file.stat().st_mode & 0o777 == 0o600, "one of ours has taken its place"
 
 
@@ -414,7 +414,7 @@ def test_a_file_that_others_may_write_is_ignored(made: Made, tmp_path: Path, mod
 def test_a_folder_that_others_may_write_is_ignored(made: Made, tmp_path: Path, mode: int) -> None:
     planted(made, tmp_path)
     tmp_path.chmod(mode)
-    ignored(made, "others than its owner may write")
+    ignored(made, "users other than its owner may write")
     assert len(made) == 2, "and nothing is kept there"
 
 

@@ -353,8 +353,8 @@ def test_budgets_of_moves_and_energy_and_ready_plans(tmp_path: Any) -> None:
     ("terms", "words"),
     (
         ({"n": 10}, "needs a budget"),
-        ({"n": 10, "pebbles": 3, "memory": 100}, "one budget at a time"),
-        ({"n": 10, "budget": 3, "pebbles": 3}, "one budget at a time"),
+        ({"n": 10, "pebbles": 3, "memory": 100}, "only one budget may be given"),
+        ({"n": 10, "budget": 3, "pebbles": 3}, "only one budget may be given"),
         ({"n": 10, "budget": "three"}, "not a number of bytes"),
         ({"n": 10, "budget": [3]}, "a budget is not a list"),
         ({"n": 10, "pebbles": 3, "colour": 1}, "takes no `colour`"),

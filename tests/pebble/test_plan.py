@@ -127,7 +127,7 @@ def test_too_few_moves(goal: str, terms: dict[str, float], floor: float) -> None
     [
         ({"n": 0, "pebbles": 3}, "from 1 to 2^40 steps"),
         ({"n": 9}, "needs a budget"),
-        ({"n": 9, "pebbles": 3, "max_moves": 5}, "one budget at a time"),
+        ({"n": 9, "pebbles": 3, "max_moves": 5}, "only one budget may be given"),
         ({"n": 9, "pebbles": 3, "goal": "win"}, "no goal `win`"),
         ({"n": 9, "pebbles": 3, "strategy": "luck"}, "no strategy `luck`"),
         ({"n": 9, "pebbles": 3, "strategy": "revolve"}, "`revolve` has no goal `persist`"),

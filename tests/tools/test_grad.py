@@ -221,7 +221,7 @@ class TestErrors:
             (["norm.rasm", "r=0", "y=0", "--loss", "r"], 1, "needs a value for `x`"),
             (["norm.rasm", "r=0", "y=0", "x=[1]", "--loss", "r", "--out", "g"], 2, "--out g.npz"),
             (["kinds.rasm", *GIVEN, "--loss", "z"], 1, "`z.re` or `z.im`"),
-            (["kinds.rasm", *GIVEN, "--loss", "p.spin"], 1, "carries no adjoint"),
+            (["kinds.rasm", *GIVEN, "--loss", "p.spin"], 1, "has no adjoint"),
         ],
     )
     def test_each_has_its_exit_code_and_goes_to_standard_error(

@@ -265,7 +265,7 @@ def test_costs_by_names(tmp_path: Path) -> None:
         (["--steps", "1000", "--bytes", "90", "--state-bytes", "10"], "--bytes 110 is the least"),
         (["--steps", "1000", "--bytes", "90"], "--state-bytes or --sizes"),
         (["--steps", "1000"], "--pebbles, --bytes, --time or --energy"),
-        (["--steps", "1000", "--pebbles", "9", "--time", "1e6"], "one budget at a time"),
+        (["--steps", "1000", "--pebbles", "9", "--time", "1e6"], "only one budget may be given"),
         (["--steps", "1000", "--pebbles", "20", "--strategy", "nope"], "no strategy `nope`"),
         (["--steps", "1e9", "--pebbles", "60", "--picture"], "too long to be drawn"),
         (["--steps", "9", "--pebbles", "9", "--in-place", "a"], "`a` is not a step"),

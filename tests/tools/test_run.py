@@ -257,7 +257,7 @@ def test_a_file_without_a_suffix_and_a_folder_are_told_as_such() -> None:
         ("folder", "folder is a folder", "known suffixes: "),
         ("some", "some has no suffix", "did you mean `some.rasm`?"),
         ("nowhere", "nowhere has no suffix", "known suffixes: "),
-        ("a.weird", "nothing here reads `.weird` files", "known suffixes: "),
+        ("a.weird", "no front end reads `.weird` files", "known suffixes: "),
     ]:
         result = rvm("run", file, "x=1", code=2)
         assert "error[U006]" in result.stderr and said in result.stderr and hint in result.stderr

@@ -249,7 +249,7 @@ def test_a033_freed_on_one_way_only() -> None:
     m.op("cf", zero(m, "y"), aux=1)
     f = only(m)
     assert f.code == "A033"
-    assert f.message == "`t` is live on one way here and not on another"
+    assert f.message == "`t` is live on one path to this point and not on another"
 
 
 def test_a033_a_loop_that_allocates_each_time() -> None:

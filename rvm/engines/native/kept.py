@@ -152,7 +152,7 @@ def _is_trusted(status: os.stat_result, path: Path) -> None:
     if status.st_uid != me:
         raise _refused(path, f"it belongs to user {status.st_uid}, and this process acts for {me}")
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise _refused(path, "others than its owner may write to it")
+        raise _refused(path, "users other than its owner may write to it")
 
 
 _warned = False

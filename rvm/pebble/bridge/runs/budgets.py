@@ -49,7 +49,7 @@ class Budget:
             raise wrong("a ready plan takes no further terms", given=", ".join(self.terms))
         named = [name for name in NAMED if name in self.terms]
         if len(named) + (budget is not None) > 1:
-            raise wrong("there is one budget at a time", given=", ".join(named))
+            raise wrong("only one budget may be given", given=", ".join(named))
         if isinstance(budget, (str, int, float)):
             self.terms["memory" if isinstance(budget, str) else "pebbles"] = budget
         elif budget is not None and self.plan is None:

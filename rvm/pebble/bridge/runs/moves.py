@@ -150,7 +150,7 @@ class PythonMoves(Moves):
         if not self.form.same(again, y):
             raise UsageError(
                 "P043",
-                f"step {j} was done twice on the same state and gave two results",
+                f"step {j} was done twice on the same state and gave different results",
                 hint="a step depends on its state, its number and its constants only; "
                 "or say price=0, and states are erased instead of uncomputed",
             )
