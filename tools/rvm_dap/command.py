@@ -9,12 +9,12 @@ import rich_click as click
 @click.option(
     "--listen",
     metavar="HOST:PORT",
-    help="Serve over TCP instead, on this computer only; port 0 takes a free one.",
+    help="Serve over TCP instead, on this computer only; port 0 chooses a free port.",
 )
 def command(listen: str | None) -> None:
     """Serve editors that speak the Debug Adapter Protocol, over standard input and output.
 
-    Editors start this themselves: docs/editors.md says how to set them up.
+    Editors start this themselves: docs/editors.md describes the setup.
 
     rvm dap --listen 127.0.0.1:4711
     """

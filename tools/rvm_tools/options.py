@@ -126,14 +126,14 @@ def _janus_options(f: F) -> F:
         type=OneOf(["32", "64"]),
         expose_value=False,
         callback=lambda ctx, param, value: _keep_reading(ctx, param, value and int(value)),
-        help="Of a Janus program: the bits of an `int` (32).",
+        help="The width of an `int` in a Janus program, in bits (32).",
     )(f)
     return click.option(
         "--dialect",
         type=OneOf(["jana", "classic"]),
         expose_value=False,
         callback=_keep_reading,
-        help="Of a Janus program: which Janus; by default the text tells.",
+        help="The dialect of a Janus program; recognised from the text by default.",
     )(f)
 
 
@@ -181,8 +181,8 @@ def bits_option(f: F) -> F:
         "--bits",
         type=OneOf(["stated", "machine"]),
         default="stated",
-        help="stated (the default): the bits that every engine and machine has; machine: those of "
-        "this one's libm, NumPy and BLAS, which are faster.",
+        help="stated (the default): the same bits on every engine and machine; machine: the "
+        "faster functions of this machine's libm, NumPy and BLAS.",
     )(f)
 
 
@@ -194,21 +194,23 @@ def run_options(f: F) -> F:
             type=BYTES,
             default=quarter_of_memory,
             metavar="N",
-            help="The most memory, such as 64M; if not given, a quarter of the computer's.",
+            help="The largest amount of memory, such as 64M; by default a quarter of the "
+            "computer's.",
         ),
-        click.option("--max-steps", type=STEPS, metavar="N", help="The most steps, such as 1e6."),
+        click.option(
+            "--max-steps", type=STEPS, metavar="N", help="The largest number of steps, such as 1e6."
+        ),
         click.option(
             "--tolerance",
             type=click.FloatRange(min=0),
             metavar="X",
-            help="How far a freed float may be from its value, in parts of how large it has been, "
-            "and a gradient's values from where they began, in parts of themselves; 0 demands "
-            "equality.",
+            help="The largest relative error of freed floats (relative to their largest "
+            "magnitude) and of values restored for a gradient; 0 demands equality.",
         ),
         click.option(
             "--strict",
             is_flag=True,
-            help="Keep what rounding would lose, so that floats too run back bit for bit.",
+            help="Keep the bits that rounding would lose, so that floats also run back exactly.",
         ),
     ):
         f = option(f)

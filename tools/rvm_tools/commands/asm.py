@@ -18,7 +18,7 @@ from rvm_tools.options import OneOf, file_argument
     "instructions beside the source; or the program as JSON.",
 )
 @click.option(
-    "--verify", is_flag=True, help="Check that what is written reads back as the same program."
+    "--verify", is_flag=True, help="Check that the written file reads back as the same program."
 )
 @click.option(
     "-I",

@@ -23,7 +23,7 @@ from rvm_tools.options import (
 @click.option(
     "--gradient",
     metavar="LOSS",
-    help="Debug the gradient of this place of the results: adjoints beside values.",
+    help="Debug the gradient of this place of the results, with adjoints beside values.",
 )
 @click.option(
     "-x",
@@ -41,7 +41,7 @@ from rvm_tools.options import (
     "--energy",
     metavar="MODEL",
     default="landauer",
-    help="What `energy` counts by: landauer (the default), cmos, adiabatic or FILE.toml.",
+    help="The energy model: landauer (the default), cmos, adiabatic or FILE.toml.",
 )
 @click.option(
     "--keyframes",
@@ -49,7 +49,7 @@ from rvm_tools.options import (
     default=256,
     show_default=True,
     metavar="MB",
-    help="How much memory states of the past may take, where rounding loses bits.",
+    help="The memory limit for states of the past, which are kept where rounding loses bits.",
 )
 @engine_option
 @run_options

@@ -21,16 +21,20 @@ from rvm_tools.options import (
 @values_argument
 @function_option
 @click.option(
-    "--loss", metavar="PLACE", help="What is differentiated: a real place of the results, x[2] too."
+    "--loss", metavar="PLACE", help="The result to differentiate: a real place, such as y or x[2]."
 )
-@click.option("--wrt", metavar="NAMES", help="Only by these parameters, such as x,y.")
-@click.option("--hessian", is_flag=True, help="The second derivatives as well.")
+@click.option(
+    "--wrt",
+    metavar="NAMES",
+    help="Differentiate only with respect to these parameters, such as x,y.",
+)
+@click.option("--hessian", is_flag=True, help="Also print the second derivatives.")
 @click.option(
     "--check",
     is_flag=True,
-    help="Compare with central differences; where they differ, end with exit code 1.",
+    help="Compare with central differences; exit with code 1 if they differ.",
 )
-@click.option("--error", is_flag=True, help="Estimate by how much each number may be off.")
+@click.option("--error", is_flag=True, help="Estimate the error of each number.")
 @click.option("--back", is_flag=True, help="Differentiate the inverse: the values are the results.")
 @click.option("--emit", is_flag=True, help="Print the gradient program instead of running it.")
 @engine_option
@@ -40,14 +44,15 @@ from rvm_tools.options import (
     "--out",
     multiple=True,
     metavar="[NAME=]FILE",
-    help="Write the derivatives as .npz or .csv; with a NAME those by it, also as .npy or .bin.",
+    help="Write the derivatives as .npz or .csv; with a NAME, those with respect to it, also "
+    "as .npy or .bin.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(**given: Any) -> None:
     """Differentiate a function at given values, which are written as for `rvm run`.
 
     The table has dLOSS/dx for every parameter x that carries an adjoint; a complex one is
-    dL/dRe + i dL/dIm, that of a log64 is by its logarithm.
+    dL/dRe + i dL/dIm, that of a log64 is with respect to its logarithm.
 
     rvm grad norm.rasm y=0 x=[1,2,3] --loss y --check
     """

@@ -68,44 +68,67 @@ def _options(f: Any) -> Any:
     for option in reversed(
         (
             click.option(
-                "--pebbles", type=STEPS, metavar="S", help="The most states held at a time."
+                "--pebbles",
+                type=STEPS,
+                metavar="S",
+                help="The largest number of states held at a time.",
             ),
-            click.option("--time", type=_number, metavar="T", help="The most moves."),
-            click.option("--bytes", type=BYTES, metavar="B", help="The most memory, such as 2GB."),
-            click.option("--energy", type=_number, metavar="J", help="The most joules."),
+            click.option("--time", type=_number, metavar="T", help="The largest number of moves."),
+            click.option(
+                "--bytes",
+                type=BYTES,
+                metavar="B",
+                help="The largest amount of memory, such as 2GB.",
+            ),
+            click.option(
+                "--energy", type=_number, metavar="J", help="The largest energy in joules."
+            ),
             click.option("--steps", type=STEPS, metavar="N", help="The length of the chain."),
             click.option(
                 "--goal",
                 type=OneOf(GOALS),
-                help="How it ends: with the result alone (persist, the default), as soon as it is "
-                "there (visit), with nothing (erase), or with all adjoints taken (gradient).",
+                help="The end of the schedule: only the result is held (persist, the "
+                "default), the result is reached (visit), nothing is held (erase), or all "
+                "adjoints are computed (gradient).",
             ),
             click.option(
                 "--strategy",
                 metavar="NAME",
                 shell_complete=_strategies,
-                help="The optimum for what is said (the default), or one by its name.",
+                help="The optimum for the given terms (the default), or a strategy by name.",
             ),
             click.option(
                 "--state-bytes", type=BYTES, metavar="B", help="The size of a state: 40MB."
             ),
-            click.option("--step-energy", type=float, metavar="J", help="Joules for a step."),
-            click.option("--temperature", type=float, metavar="K", help="Kelvins (300)."),
-            click.option("--price", type=_number, metavar="X", help="Moves for an erased state."),
-            click.option("--erasures", type=STEPS, metavar="E", help="The most states to erase."),
+            click.option(
+                "--step-energy", type=float, metavar="J", help="The energy of a step in joules."
+            ),
+            click.option(
+                "--temperature", type=float, metavar="K", help="The temperature in kelvins (300)."
+            ),
+            click.option(
+                "--price", type=_number, metavar="X", help="The price of an erased state, in moves."
+            ),
+            click.option(
+                "--erasures", type=STEPS, metavar="E", help="The largest number of erased states."
+            ),
             click.option("--no-overwrite", is_flag=True, help="No step overwrites its state."),
             click.option("--radix", type=int, metavar="K", help="Pieces of Bennett's recursion."),
             click.option("--disk", type=_number, metavar="N", help="States on disk, or inf."),
-            click.option("--write", type=_number, metavar="X", help="Moves for a write (1)."),
-            click.option("--read", type=_number, metavar="X", help="Moves for a read (1)."),
+            click.option(
+                "--write", type=_number, metavar="X", help="The price of a write, in moves (1)."
+            ),
+            click.option(
+                "--read", type=_number, metavar="X", help="The price of a read, in moves (1)."
+            ),
             click.option(
                 "--in-place", metavar="STEPS", help="Steps that are undone in place: 2,3,7-9."
             ),
             click.option(
-                "--costs", metavar="LIST", help="What each step or node costs: 1,2,1 or @FILE."
+                "--costs", metavar="LIST", help="The cost of each step or node: 1,2,1 or @FILE."
             ),
             click.option(
-                "--sizes", metavar="LIST", help="What each state or node takes: 8,16,8 or @FILE."
+                "--sizes", metavar="LIST", help="The size of each state or node: 8,16,8 or @FILE."
             ),
             click.option(
                 "--blocks", type=STEPS, metavar="N", help="Finest pieces of priced plans."
@@ -113,37 +136,41 @@ def _options(f: Any) -> Any:
             click.option(
                 "-f", "--function", metavar="FUNC", help="The function to take as a graph."
             ),
+            click.option("--step", metavar="FUNC", help="The function for a step of a chain."),
             click.option(
-                "--step", metavar="FUNC", help="The function that does a step of a chain."
+                "--number", metavar="NAME", help="Its parameter for the number of the step."
             ),
             click.option(
-                "--number", metavar="NAME", help="Its parameter that gets the step's number."
-            ),
-            click.option(
-                "--step-in-place", metavar="FUNC", help="The function that does it in place."
+                "--step-in-place", metavar="FUNC", help="The function for a step in place."
             ),
             click.option(
                 "--time-limit",
                 type=float,
                 metavar="SEC",
-                help="How long to search; Ctrl-C ends it.",
+                help="The time limit of a search in seconds; Ctrl-C ends it.",
             ),
-            click.option("--rounds", type=STEPS, metavar="N", help="Changes that a search tries."),
+            click.option(
+                "--rounds",
+                type=STEPS,
+                metavar="N",
+                help="The number of changes that a search tries.",
+            ),
             click.option("--seed", type=int, metavar="N", help="Another search (0)."),
             click.option(
                 "--compare/--no-compare",
                 default=None,
-                help="A table of other strategies at the same budget; shown if nothing else is.",
+                help="Show a table of other strategies at the same budget; the default if "
+                "nothing else is requested.",
             ),
             click.option("--plot", is_flag=True, help="Memory against time, over all budgets."),
             click.option("--picture", is_flag=True, help="Nodes by time."),
             click.option(
-                "--out", type=click.Path(), metavar="FILE.svg", help="Where the picture goes."
+                "--out", type=click.Path(), metavar="FILE.svg", help="The file for the picture."
             ),
             click.option("--actions", is_flag=True, help="List the schedule."),
-            click.option("--check", is_flag=True, help="Play the schedule by the rules."),
+            click.option("--check", is_flag=True, help="Check the schedule against the rules."),
             click.option(
-                "--save", type=click.Path(), metavar="FILE.npz", help="Keep the plan in a file."
+                "--save", type=click.Path(), metavar="FILE.npz", help="Save the plan in a file."
             ),
             click.option(
                 "--emit", type=click.Path(), metavar="FILE", help="Write a program: .rasm or .rbc."
@@ -160,7 +187,7 @@ def _options(f: Any) -> Any:
 @click.argument("file", required=False, type=click.Path(allow_dash=True), metavar="[FILE]")
 @_options
 def command(**given: Any) -> None:
-    """Plan what to hold in memory and what to compute again.
+    """Plan which states to hold in memory and which to recompute.
 
     A chain of N steps is planned within a number of pebbles (states that are held), bytes, moves
     (steps done and undone) or joules.  FILE is a plan that was saved (.npz), a circuit (.bench) or

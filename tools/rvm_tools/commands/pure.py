@@ -20,29 +20,28 @@ from rvm_tools.options import BYTES
     "--wrt",
     metavar="X,Y",
     default="",
-    help="What to differentiate by; by default all that there is.",
+    help="The variables of differentiation; by default all.",
 )
-@click.option("--prefix", is_flag=True, help="Words for signs, as in `mul (x, y)`.")
+@click.option("--prefix", is_flag=True, help="Print operators as words, as in `mul (x, y)`.")
 @click.option(
-    "--cost", metavar="N=100,…", help="What definition and gradient cost at these lengths."
+    "--cost", metavar="N=100,…", help="Print the costs of definition and gradient at these lengths."
 )
 @click.option(
     "--explain",
     is_flag=True,
-    help="What becomes of each let in the reversible program, and its bytes.",
+    help="Print how each let is implemented in the reversible program, and its size in bytes.",
 )
 @click.option(
     "--pebbles",
     type=click.IntRange(1),
     metavar="S",
-    help="How many states a loop holds at a time, besides the first and the last.",
+    help="The number of states that a loop holds at a time, besides the first and the last.",
 )
-@click.option("--memory", type=BYTES, metavar="B", help="How much its states may take: 1MB.")
+@click.option("--memory", type=BYTES, metavar="B", help="The memory limit for its states: 1MB.")
 @click.option(
     "--in-place",
     is_flag=True,
-    help="Updates of floats are made in place, too, which rounding keeps from being undone "
-    "to the bit.",
+    help="Also update floats in place; because of rounding this cannot be undone to the bit.",
 )
 def command(
     file: str,

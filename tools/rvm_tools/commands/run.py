@@ -25,9 +25,9 @@ from rvm_tools.options import (
 @click.option(
     "--round-trip",
     is_flag=True,
-    help="Run to the end and back again, and say whether every bit is as it was.",
+    help="Run to the end and back again, and check that every bit is restored.",
 )
-@click.option("--error", is_flag=True, help="Estimate by how much each number may be off.")
+@click.option("--error", is_flag=True, help="Estimate the error of each number.")
 @engine_option
 @run_options
 @bits_option
@@ -35,24 +35,26 @@ from rvm_tools.options import (
     "--on-error",
     type=OneOf(["back", "stop"]),
     default="back",
-    help="back (the default): an error shows no values; stop: those at the failing instruction.",
+    help="back (the default): print no values after an error; stop: print those at the "
+    "failing instruction.",
 )
 @click.option(
     "--out",
     multiple=True,
     metavar="[NAME=]FILE",
-    help="Write the results as .npz, .json or .csv; with a NAME one of them, also as .npy or .bin, "
-    "its bytes, or to standard output, `-`.",
+    help="Write the results as .npz, .json or .csv; with a NAME, one of them, also as .npy or "
+    ".bin (its bytes), or to standard output (`-`).",
 )
 @click.option(
     "--explain-engine",
     is_flag=True,
-    help="Run nothing; say which engine would run this, why, and what it leaves to another.",
+    help="Run nothing; print which engine would run this, why, and what it would leave to another.",
 )
 @click.option(
     "--explain-vector",
     is_flag=True,
-    help="Run nothing; say which loops the vector engine vectorises, and why not the others.",
+    help="Run nothing; print which loops the vector engine vectorises, and why it declines "
+    "the others.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(explain_vector: bool, explain_engine: bool, **given: Any) -> None:

@@ -34,7 +34,7 @@ def _models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
     "--by",
     type=OneOf(["opcode", "line", "function"]),
     default="line",
-    help="What the rows of a table are: source lines (the default), opcodes or functions.",
+    help="The rows of a table: source lines (the default), opcodes or functions.",
 )
 @click.option(
     "--energy",
@@ -59,12 +59,14 @@ def _models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
 @click.option("--json", "as_json", is_flag=True, help="The same as --format=json.")
 @click.option("--back", is_flag=True, help="Run backwards: the values are the results.")
 @click.option(
-    "--gradient", metavar="PLACE", help="Trace the gradient of this loss, the run forwards too."
+    "--gradient",
+    metavar="PLACE",
+    help="Trace the gradient of this loss, including the forward run.",
 )
 @click.option(
     "--keep-stacks",
     is_flag=True,
-    help="What stacks and the strict log hold at the end is a result, not garbage.",
+    help="Count the final contents of stacks and of the strict log as results, not as erased.",
 )
 @engine_option
 @run_options
@@ -72,7 +74,8 @@ def _models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
 @click.option(
     "--explain-engine",
     is_flag=True,
-    help="Run nothing; say which engine would count this, why, and what it leaves to another.",
+    help="Run nothing; print which engine would count this, why, and what it would leave to "
+    "another.",
 )
 def command(as_json: bool, explain_engine: bool, **given: Any) -> None:
     """Count what a run executes, erases and costs.
