@@ -15,9 +15,10 @@ from typing import NamedTuple
 from rvm.expr import Apply, Const, Expr, Place, is_count, reads
 from rvm.isa import FUNCTIONS, OPCODES
 from rvm.isa.rows import OpRow
+from rvm.isa.rules import CLASSES
 from rvm.program import Instr
 from rvm.stmt import Map, Update
-from rvm.types import elem_of
+from rvm.types import Scalar, elem_of
 from rvm.verify.alias import overlap
 
 
@@ -102,6 +103,44 @@ def bijection(node: Expr, may_change: Callable[[Place], bool]) -> Bijection | No
         return None  # of whole numbers the products by odd ones are bijections
     values = [*((),) * (len(ops) - 1), tuple(rest)]
     return Bijection(inner.place, (*inner.steps, *map(Step, ops, values, inverses)))
+
+
+def obstacle(node: Expr, may_change: Callable[[Place], bool]) -> tuple[Expr, str]:
+    """The part of an expression that is no bijection of a place, and why it is none."""
+    if not isinstance(node, Apply):
+        return node, "it is a value, not a place that can be changed"
+    first, *rest = node.args
+    within = [a for a in node.args if bijection(a, may_change) is not None]
+    if not within:
+        inner = [a for a in node.args if any(may_change(p) for p in reads(a))]
+        return obstacle(inner[0], may_change) if inner else (node, "there is no place in it")
+    shown = FUNCTIONS[node.fn].symbol or node.fn
+    if len(node.args) > 2 or node.fn not in in_place():
+        return node, f"no instruction applies `{shown}` in place"
+    if within[0] is not first and not FUNCTIONS[node.fn].in_place:
+        return node, f"of `{shown}` only the left side may be the place that changes"
+    by = rest[0] if within[0] is first else first
+    if isinstance(by, Const):
+        return node, f"{by.value} is even, so that different whole numbers have one product"
+    return node, "of whole numbers only products by odd literals and constants are bijections"
+
+
+def offers(t: Scalar) -> str:
+    """The bijections of a number of the type, as they are written."""
+    out, odd = [], ""
+    for fn, op in in_place().items():
+        row, symbol = OPCODES[op], FUNCTIONS[fn].symbol
+        if not CLASSES[row.types](t):
+            continue
+        if len(row.operands) == 1:
+            out.append(f"`{symbol}x`" if symbol else f"`{fn}(x)`")
+        elif symbol:
+            by_odd = row.inverse_on(t) != row.inverse
+            form = f"`x {symbol} c`" + " for odd c" * by_odd
+            odd, out = (form, out) if by_odd else (odd, [*out, form])
+            if len(FUNCTIONS[fn].in_place) > 1:
+                out.append(f"`c {symbol} x`")
+    return ", ".join([*out, odd] if odd else out)
 
 
 def passed(node: Expr, may_change: Callable[[Place], bool]) -> Bijection | None:

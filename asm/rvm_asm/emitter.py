@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from rvm.expr import Apply, Const, Expr, Place
+from rvm.codes.words import with_article
+from rvm.expr import Apply, Const, Expr, Place, reads
 from rvm.isa import ENDS, MAKES, OPCODES, TypeFault, check_operands
 from rvm.isa.rows import OpRow
 from rvm.program import Function, Instr, Span
-from rvm.types import BOOL, Scalar, Stack, ValueType, with_rank
+from rvm.types import BOOL, Scalar, Stack, ValueType, elem_of, with_rank
 from rvm.verify.alias import overlap
-from rvm_asm.bijections import Bijection, Step, bijection
+from rvm_asm.bijections import Bijection, Step, bijection, obstacle, offers
 from rvm_asm.counters import CountedLoop
 from rvm_asm.generics import Types, instance_text
 from rvm_asm.habits import WORDS, declaration
@@ -186,12 +187,31 @@ class CodeEmitter(ValueReader, ABC):
         for k in changed:
             if isinstance(done[k], Apply):
                 found = bijection(done[k], self.may_change)
-                if found is not None:
-                    done[k], views[k] = found.place, found
+                if found is None:
+                    self._no_bijection(row, k, done[k], args[k])
+                done[k], views[k] = found.place, found
         for k, found in views.items():
             others = ((done[j], args[j]) for j in changed if j != k)
             self.keep_apart(found, args[k], others)
         return tuple(done), list(views.values())
+
+    def _no_bijection(self, row: OpRow, k: int, value: Expr, at: Node) -> NoReturn:
+        """Refuse what is neither a place nor a bijection of one as what an instruction changes."""
+        part, why = obstacle(value, self.may_change)
+        node = self.origin(part) or at
+        what = f"`{row.name}` changes its operand {k + 1}"
+        hint = "put the value into an ancilla first"
+        for t in [elem_of(p.type) for p in reads(value) if p.type and self.may_change(p)][:1]:
+            hint += f"; bijections of {with_article(t)} x are {offers(t)}"
+        self.report.error(
+            "A040",
+            f"{what}, which must be a place or a bijection of one",
+            at.start,
+            at.end,
+            notes=(f"`{self.report.sources.text(node.start, node.end)}` is none: {why}",),
+            hint=hint,
+        )
+        raise Rejected
 
     def keep_apart(self, view: Bijection, at: Node, others: Iterable[tuple[Expr, Node]]) -> None:
         """Refuse a bijection of a place that is changed elsewhere, or by a changed value."""

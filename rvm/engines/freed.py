@@ -36,7 +36,7 @@ def not_returned(
     callee: Function, param: str, passed: str, values: Mapping[str, Any]
 ) -> InvertibilityError:
     """The error R012 for a function that leaves a parameter with another value than was passed."""
-    hint = "pass a place, or let the function restore the value"
+    hint = "pass a place or a bijection of one, or let the function restore the value"
     if param.endswith((BAR, DOT)):
         hint = "pass a place that holds the value: afterwards it has the result"
     return InvertibilityError(

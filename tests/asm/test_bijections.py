@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -339,3 +340,27 @@ def test_literals_of_every_type_beside_a_place(t: str) -> None:
             assembled += 1
             assert encode(rvm.assemble(disassemble(program)).program) == encode(program)
     assert assembled
+
+
+@pytest.mark.parametrize("t", SCALARS.values(), ids=str)
+def test_what_is_refused_names_the_bijections_of_the_type(t: Scalar) -> None:
+    """Each form that the hint names is taken; a product by a constant where it says so."""
+
+    def refused(form: str, why: str = "") -> str:
+        try:
+            rvm.assemble(f"func f(x: {t}, y: {t})\n swap {form}, y\n")
+        except AssemblyError as error:
+            assert error.code == "A040" and why in str(error), str(error)
+            assert f"`{form.replace('(', '').replace(')', '')}` is none" in error.notes[0]
+            return error.hint
+        return ""
+
+    hint = refused("(x == x)") if t != SCALARS["bool"] else refused("(x or x)")
+    forms = [text.split("`")[1] for text in hint.split(" are ")[1].split(", ")]
+    assert len(forms) >= 2
+    for form in forms:
+        assert not refused(re.sub(r"\bc\b", "true" if t == SCALARS["bool"] else "3", form))
+    if t.is_integer:
+        for c in range(0 if t.name.startswith("u") else -4, 5):
+            for form in (f"{c} * x", f"x * {c}"):
+                assert bool(refused(form, f"{c} is even")) == (c % 2 == 0)
