@@ -21,6 +21,7 @@ from rvm_asm.check import (
     report_counting,
     report_factors,
     report_findings,
+    report_lengths,
     report_shared,
 )
 from rvm_asm.derivatives import Derivative, changing, complete
@@ -309,6 +310,8 @@ class Build:
         if functions and len(functions) >= len(plainly):
             by_name = {plain(n): e for n, e in emitters.items()}
             report_findings(program, by_name, report)
+            if not report.failed:
+                report_lengths(program, by_name, report)
         report.raise_if_failed()
         report.give_warnings()
         if len(kept) < len(emitters):

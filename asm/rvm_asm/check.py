@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from rvm.expr import Apply, Const, Expr, Place, children, places
+from rvm.isa import TypeFault
 from rvm.numbers.support import even_factor
 from rvm.program import Function, Program
 from rvm.types import elem_of
@@ -15,6 +16,7 @@ from rvm.verify.finding import Finding
 from rvm.verify.text import shortened
 from rvm_asm.counters import changes
 from rvm_asm.emitter import CodeEmitter
+from rvm_asm.lengths import Fitting, sized
 from rvm_asm.messages import Reporter
 from rvm_asm.nodes import Node, Operator
 
@@ -99,6 +101,24 @@ def report_factors(emitters: Mapping[str, CodeEmitter], report: Reporter) -> Non
             fault = even_factor(factor.value)
             with report.within(emitter.func, emitter.instance):
                 report.error(fault.code, fault.message, start, end, hint=fault.hint)
+
+
+def report_lengths(program: Program, emitters: Mapping[str, CodeEmitter], report: Reporter) -> None:
+    """Add a message for every instruction with lengths that are known here, and do not fit."""
+    functions = {f.name: f for f in program.functions}
+    for name, emitter in emitters.items():
+        f = functions.get(name)
+        if f is None or not (sized(f.registers) or any(i.op in CALLS for i in f.code)):
+            continue
+        fitting = Fitting(f.registers)
+        for pc, instr in enumerate(f.code):
+            try:
+                fitting.instr(instr, functions)
+            except TypeFault as fault:
+                labels = () if fault.node is None else ((fault.node, ""),)
+                found = Finding(fault.code, fault.message, name, pc, labels, (), fault.hint)
+                with report.within(emitter.func, emitter.instance):
+                    _report(found, emitter, report)
 
 
 def report_shared(program: Program, emitters: Mapping[str, CodeEmitter], report: Reporter) -> None:

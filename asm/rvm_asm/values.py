@@ -425,6 +425,9 @@ class ValueReader:
                     step if isinstance(item, Range) else item,
                     f"`n - {-end.value}`, where n is the length of the axis",
                 )
+        if isinstance(out, Span) and isinstance(out.by, Const) and out.by.value == 0:
+            hint = "x[::2] is every other element, x[::-1] all of them from the last to the first"
+            self.reject("A042", "the step of a slice is 0", step, hint)
         self._depth -= 1
         return out
 
