@@ -60,6 +60,9 @@ class Diagnostic:
     notes: tuple[str, ...] = ()
     hint: str = ""
     severity: str = "error"
+    calls: tuple[Where | int, ...] = ()
+    """Of an error in a run the calls that led there, the innermost first; a number stands for so
+    many that are left out."""
     lines: Mapping[int, str] = field(default_factory=dict)
     """Texts of further source lines to which labels refer."""
 
@@ -85,6 +88,7 @@ class Diagnostic:
                 {"line": b.line, "column": b.column, "end": b.end, "text": b.text}
                 for b in self.labels
             ],
+            "calls": [_caller(c) for c in self.calls],
             "values": {k: _plain(v) for k, v in self.values.items()},
             "notes": list(self.notes),
             "help": self.hint,
@@ -117,12 +121,40 @@ class Diagnostic:
         if self.values:
             shown = ", ".join(f"{k} = {_short(v)}" for k, v in self.values.items())
             out.append(f"{' ' * width} = values: {shown}")
-        out.extend(f"{' ' * width} = note: {_cut(note)}" for note in self.notes)
+        notes = (*self.notes, *([self._called()] if self.calls else []))
+        out.extend(f"{' ' * width} = note: {_cut(note)}" for note in notes)
         if self.hint:
             first, *rest = _cut(self.hint).splitlines()
             out.append(f"{' ' * width} = help: {first}")
             out.extend(f"{' ' * width}         {line}" for line in rest)
         return "\n".join(out)
+
+    def _called(self) -> str:
+        """The calls that led here, in a line."""
+        texts = []
+        for call in self.calls:
+            if isinstance(call, int):
+                texts.append(f"{call:,} more")
+            elif call.line:
+                file = f"{call.source}:" if call.source != self.where.source else "line "
+                texts.append(f"{file}{call.line} in `{call.function}`")
+            else:
+                texts.append(f"instruction {call.pc} in `{call.function}`")
+        return f"called from {', from '.join(texts)}"
+
+
+def _caller(call: Where | int) -> dict[str, Any]:
+    """A call that led to an error, as plain values."""
+    if isinstance(call, int):
+        return {"left_out": call}
+    return {
+        "source": call.source,
+        "line": call.line,
+        "column": call.column,
+        "end": call.end,
+        "function": call.function,
+        "instruction": call.pc,
+    }
 
 
 MAX_SHOWN = 20
@@ -237,6 +269,8 @@ class Fault(BaseException):
         """The machine's time at the failing instruction, if there was a run."""
         self.direction = direction
         """1 if the function's code was run as written, -1 if backwards."""
+        self.calls: tuple[Where | int, ...] = ()
+        """The calls that led to where it happened; see `Diagnostic`."""
         super().__init__(message)
 
     @property
@@ -255,6 +289,7 @@ class Fault(BaseException):
                 values=self.values,
                 notes=notes,
                 hint=self.hint,
+                calls=self.calls,
             ),
         )
 

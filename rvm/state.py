@@ -26,6 +26,9 @@ SCALAR_BYTES = 8
 FRAME_BYTES = 512
 """The number of bytes that a frame counts against the memory limit."""
 
+NEAR = 3
+"""How many of the calls that led to an error are named, besides the outermost."""
+
 
 @dataclass(slots=True)
 class Options:
@@ -306,6 +309,18 @@ class State:
             elif found is None:
                 found = depth, out
         return found
+
+    def calls(self, depth: int | None = None) -> tuple[Where | int, ...]:
+        """The calls that led to the frame at a depth, by default the innermost: see `Diagnostic`.
+
+        Of many only the nearest and the outermost, and how many are between.
+        """
+        n = len(self.frames) - 1 if depth is None else depth
+        near = n if n <= NEAR + 1 else NEAR
+        found: list[Where | int] = [self.where(self.frames[n - k]) for k in range(1, near + 1)]
+        if near < n:
+            found += [n - near - 1, self.where(self.frames[0])]
+        return tuple(found)
 
     def where(self, frame: Frame | None = None) -> Where:
         """The source position of a frame's instruction (by default the innermost frame's)."""

@@ -146,12 +146,14 @@ def _note(frame: Frame, pc: int) -> None:
 
 def _locate(error: RvmError, state: State) -> None:
     """Add to an error where and when it happened, unless known."""
-    frame = state.top
-    if frame.pc == len(frame.code) and len(state.frames) > 1:
-        frame = state.frames[-2]
+    depth = len(state.frames) - 1
+    if state.top.pc == len(state.top.code) and depth:
+        depth -= 1
+    frame = state.frames[depth]
     if error.time is None:
         if error.where == Where():
             error.where = state.where(frame)
+        error.calls = state.calls(depth)
         error.time = state.time
         error.direction = -1 if frame.code.undo else 1
 

@@ -479,13 +479,13 @@ class Machine:
         """Add to an interruption where and when it occurred, unless known."""
         if error.time is None:
             error.where, error.time = self.state.where(), self.time
-            error.direction = self.facing
+            error.calls, error.direction = self.state.calls(), self.facing
             error.hint = (
                 "the machine is between two instructions; it can continue in either direction"
             )
 
     def _limit(self, limit: int) -> LimitError:
-        return LimitError(
+        error = LimitError(
             "R010",
             f"the limit of {limit} steps is reached",
             where=self.state.where(),
@@ -493,6 +493,8 @@ class Machine:
             direction=self.facing,
             hint="raise it with max_steps= or --max-steps; the machine can still run back",
         )
+        error.calls = self.state.calls()
+        return error
 
 
 def split_options(
