@@ -19,6 +19,7 @@ from rvm_asm.blocks import Blocks
 from rvm_asm.check import (
     report_aliases,
     report_counting,
+    report_endless,
     report_factors,
     report_findings,
     report_lengths,
@@ -285,7 +286,8 @@ class Build:
         lowered = Program((*whole, *more), "")
         report_counting(lowered, emitters, report)
         report_shared(lowered, emitters, report)
-        report_factors(emitters, report)
+        if not declarations.keeps_faults:
+            report_factors(emitters, report)
         functions: list[Function] = []
         for emitter, made in zip(emitters.values(), whole, strict=True):
             if emitter.broken:
@@ -310,8 +312,9 @@ class Build:
         if functions and len(functions) >= len(plainly):
             by_name = {plain(n): e for n, e in emitters.items()}
             report_findings(program, by_name, report)
-            if not report.failed:
+            if not (report.failed or declarations.keeps_faults):
                 report_lengths(program, by_name, report)
+                report_endless(program, by_name, report)
         report.raise_if_failed()
         report.give_warnings()
         if len(kept) < len(emitters):

@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from rvm.expr import Apply, Const, Expr, Place, children, places
-from rvm.isa import TypeFault
 from rvm.numbers.support import even_factor
-from rvm.program import Function, Program
+from rvm.program import Function, Instr, Program
 from rvm.types import elem_of
 from rvm.verify import Nodes, alias_findings, findings, inout_slots
 from rvm.verify.conflicts import CALLS
@@ -16,9 +15,10 @@ from rvm.verify.finding import Finding
 from rvm.verify.text import shortened
 from rvm_asm.counters import changes
 from rvm_asm.emitter import CodeEmitter
-from rvm_asm.lengths import Fitting, sized
+from rvm_asm.lengths import misfits
 from rvm_asm.messages import Reporter
 from rvm_asm.nodes import Node, Operator
+from rvm_asm.recursion import endless
 
 MAX_HINT = 160
 """The largest length of an expression repeated in a hint."""
@@ -89,10 +89,8 @@ def report_factors(emitters: Mapping[str, CodeEmitter], report: Reporter) -> Non
     """Add a message, that of a run, for every integer multiplied in place by an even constant."""
     for emitter in emitters.values():
         for pc, instr in enumerate(emitter.code):
-            if instr.op not in ("mul", "unmul") or not isinstance(instr.args[1], Const):
-                continue
-            factor, of = instr.args[1], instr.args[0].type
-            if of is None or not elem_of(of).is_integer or factor.value % 2:
+            factor = even_product(instr)
+            if factor is None:
                 continue
             start, end = report.sources.stretch(emitter.spans[pc])
             at = _origins(emitter, pc).get(id(factor))
@@ -103,22 +101,54 @@ def report_factors(emitters: Mapping[str, CodeEmitter], report: Reporter) -> Non
                 report.error(fault.code, fault.message, start, end, hint=fault.hint)
 
 
+def even_product(instr: Instr) -> Const | None:
+    """The even constant that an instruction multiplies whole numbers by in place, or divides."""
+    if instr.op not in ("mul", "unmul") or not isinstance(instr.args[1], Const):
+        return None
+    factor, of = instr.args[1], instr.args[0].type
+    if of is None or not elem_of(of).is_integer or factor.value % 2:
+        return None
+    return factor
+
+
+def is_futile(program: Program) -> bool:
+    """Whether the text of a program is refused for what any run of it would stop at."""
+    return (
+        next(misfits(program), None) is not None
+        or next(endless(program), None) is not None
+        or any(even_product(i) is not None for f in program.functions for i in f.code)
+    )
+
+
 def report_lengths(program: Program, emitters: Mapping[str, CodeEmitter], report: Reporter) -> None:
     """Add a message for every instruction with lengths that are known here, and do not fit."""
-    functions = {f.name: f for f in program.functions}
-    for name, emitter in emitters.items():
-        f = functions.get(name)
-        if f is None or not (sized(f.registers) or any(i.op in CALLS for i in f.code)):
+    for name, pc, fault in misfits(program):
+        emitter = emitters.get(name)
+        if emitter is not None:
+            labels = () if fault.node is None else ((fault.node, ""),)
+            found = Finding(fault.code, fault.message, name, pc, labels, (), fault.hint)
+            with report.within(emitter.func, emitter.instance):
+                _report(found, emitter, report)
+
+
+def report_endless(program: Program, emitters: Mapping[str, CodeEmitter], report: Reporter) -> None:
+    """Add a message for every function that calls itself on every way through it."""
+    for found in endless(program):
+        emitter = emitters.get(found.function)
+        if emitter is None:
             continue
-        fitting = Fitting(f.registers)
-        for pc, instr in enumerate(f.code):
-            try:
-                fitting.instr(instr, functions)
-            except TypeFault as fault:
-                labels = () if fault.node is None else ((fault.node, ""),)
-                found = Finding(fault.code, fault.message, name, pc, labels, (), fault.hint)
-                with report.within(emitter.func, emitter.instance):
-                    _report(found, emitter, report)
+        itself = found.callee == found.function
+        by = "itself" if itself else f"`{found.callee}`, which comes to call it again,"
+        start, end = report.sources.stretch(emitter.spans[found.pc])
+        with report.within(emitter.func, emitter.instance):
+            report.error(
+                "A079",
+                f"`{found.function}` never returns: it calls {by} on every way through it",
+                start,
+                end,
+                hint="put the call under an `if` whose condition does not hold where the recursion "
+                "ends, and change what it asks for before the call",
+            )
 
 
 def report_shared(program: Program, emitters: Mapping[str, CodeEmitter], report: Reporter) -> None:

@@ -21,6 +21,7 @@ from rvm.types import BOOL, Scalar, elem_of
 from rvm.verify import inout_slots, verify
 from rvm.verify.conflicts import CALLS
 from rvm_asm.bijections import passed, passing
+from rvm_asm.check import is_futile
 from rvm_asm.positions import NONE, mark, source_lines
 from rvm_asm.printer import (
     RegisterNames,
@@ -56,6 +57,8 @@ def disassemble(program: AnyProgram, *, positions: bool = True) -> str:
         lines += ["keep values", ""]
     if any(r.shape for f in program.functions for r in f.registers):
         lines += ["keep numbers", ""]
+    if _is_futile(program):
+        lines += ["keep faults", ""]
     signatures = {f.name: f for f in program.functions}
     for function in program.functions:
         lines += _Body(function, signatures, positions).lines()
@@ -73,6 +76,15 @@ def _lacks_copies(program: Program) -> bool:
     except RvmError:
         return False
     return keeping(program) is not program
+
+
+def _is_futile(program: Program) -> bool:
+    """Whether the assembler would refuse the text for what the program's runs stop at."""
+    try:
+        verify(program)
+    except RvmError:
+        return False
+    return is_futile(program)
 
 
 def _passes_values(program: Program) -> bool:

@@ -6,13 +6,13 @@ are constants.  Of the others, `None` here, only the run can tell.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 from rvm.expr import LENGTHS, Apply, Const, Expr, Index, Part, Peek, Place, Shaped, Span
 from rvm.isa import FUNCTIONS, MAKES, OPCODES, TypeFault
 from rvm.isa.shapes import Lengths, result_dims
-from rvm.program import Function, Instr, Register
+from rvm.program import Function, Instr, Program, Register
 from rvm.types import I64, Stack, rank_of
 from rvm.verify.conflicts import CALLS
 
@@ -24,9 +24,16 @@ def known(node: Expr | None) -> int | None:
     return int(node.value) if isinstance(node, Const) and type(node.value) is int else None
 
 
-def sized(registers: Sequence[Register]) -> bool:
-    """Whether the length of one of the registers is a constant."""
-    return any(isinstance(d, Const) for r in registers for d in r.dims)
+def misfits(program: Program) -> Iterator[tuple[str, int, TypeFault]]:
+    """The instructions with lengths and indices that are known, and at which any run would stop."""
+    functions = {f.name: f for f in program.functions}
+    for f in program.functions:
+        fitting = Fitting(f.registers)
+        for pc, instr in enumerate(f.code):
+            try:
+                fitting.instr(instr, functions)
+            except TypeFault as fault:
+                yield f.name, pc, fault
 
 
 class Fitting:
@@ -164,11 +171,16 @@ class Fitting:
         """The length that an axis of n elements has after a step; None after an index."""
         if not isinstance(item, Span):
             i = self._number(item)
-            if i is not None and n is not None and not 0 <= i < n:
+            if i is not None and (i < 0 or (n is not None and i >= n)):
+                if n is None:
+                    raise TypeFault(f"the index {i} is negative", place, code="A042")
                 inside = f"outside 0 … {n - 1}" if n else "on an axis of length 0"
                 raise TypeFault(f"the index {i} is {inside}", place, code="A042")
             return None
         ends = [self._number(e) for e in item.ends]
+        if ends[2] == 0:
+            hint = "x[::2] is every other element, x[::-1] all of them from the last to the first"
+            raise TypeFault("the step of a slice is 0", place, code="A042", hint=hint)
         open_ = [e is not None and k is None for e, k in zip(item.ends, ends, strict=True)]
         if n is None or any(open_):
             return None

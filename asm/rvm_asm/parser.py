@@ -25,6 +25,9 @@ from rvm_asm.stats import (
     RecordDef,
 )
 
+KEPT = ("none", "values", "numbers", "faults")
+"""What a disassembly says that it keeps."""
+
 
 class _Parser(StatementParser):
     """Reads the declarations of one file."""
@@ -86,8 +89,8 @@ class _Parser(StatementParser):
             case "const":
                 return self._const()
             case "keep":
-                what = next(filter(self.accept_word, ("none", "values", "numbers")), None)
-                return Keep(what or self.fail("`none`, `values` or `numbers`"))
+                what = next(filter(self.accept_word, KEPT), None)
+                return Keep(what or self.fail("`none`, `values`, `numbers` or `faults`"))
             case "record":
                 return self._record(start)
             case "macro":

@@ -68,8 +68,10 @@ class Declarations:
         self.keeps = True
         """Whether copies are kept of values that are undone and used later."""
         self.keeps_values = False
-        self.keeps_numbers = False
         """Whether expressions that are passed are values, never bijections of a place."""
+        self.keeps_numbers = False
+        self.keeps_faults = False
+        """Whether what every run would stop at is left to the run."""
         self.as_python = False
         """Whether types are those of Python: whole numbers are real beside real ones, and a generic
         function promises nothing for types that it is not called with."""
@@ -115,6 +117,7 @@ class Declarations:
                 self.keeps &= d.what != "none"
                 self.keeps_values |= d.what == "values"
                 self.keeps_numbers |= d.what == "numbers"
+                self.keeps_faults |= d.what == "faults"
             else:
                 self.enter(d, excused)
         self._includes.leave()

@@ -11,6 +11,7 @@ from rvm_asm import parse
 from rvm_asm.cursor import RESERVED
 from rvm_asm.expressions import BINARY, SHAPE
 from rvm_asm.messages import Reporter
+from rvm_asm.parser import KEPT
 from rvm_asm.source import SourceMap
 from rvm_asm.statements import CLOSERS, DIRECTIONS, TOP, StatementParser
 from sizes import part, sized
@@ -49,7 +50,7 @@ def test_words_of_the_grammar_are_those_of_the_parser() -> None:
     words = {w for r in RULES.values() for w in ebnf.words_in(r) if w.isalpha()}
     parser = StatementParser(([], [], []), Reporter(SourceMap()))
     contextual = {"as", "by", "to", "downto", "step", "times", "with", "fixed", "stack"}
-    contextual |= {"none", "values", "numbers", "top", SHAPE}
+    contextual |= {*KEPT, "top", SHAPE}
     assert words == TOP | CLOSERS | set(DIRECTIONS) | RESERVED | set(parser._special) | contextual
 
 
