@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
-from rvm.expr import LENGTHS, Apply, Const, Expr, Index, Part, Peek, Place, Shaped, Span
+from rvm.expr import LENGTHS, Apply, Const, Expr, Index, Part, Peek, Place, Shaped, Span, inside
 from rvm.isa import FUNCTIONS, MAKES, OPCODES, TypeFault
 from rvm.isa.shapes import Lengths, result_dims
 from rvm.program import Function, Instr, Program, Register
@@ -29,7 +29,10 @@ def misfits(program: Program) -> Iterator[tuple[str, int, TypeFault]]:
     functions = {f.name: f for f in program.functions}
     for f in program.functions:
         fitting = Fitting(f.registers)
+        is_sized = any(isinstance(d, Const) for r in f.registers for d in r.dims)
         for pc, instr in enumerate(f.code):
+            if not is_sized and not any(map(_is_cut, instr.args)):
+                continue
             try:
                 fitting.instr(instr, functions)
             except TypeFault as fault:
@@ -42,6 +45,7 @@ class Fitting:
     def __init__(self, registers: Sequence[Register]) -> None:
         self.registers = registers
         self._lengths = Lengths(registers)
+        self._whole: dict[int, list[int | None]] = {}
 
     def instr(self, instr: Instr, functions: Mapping[str, Function]) -> None:
         """Look at an instruction."""
@@ -143,11 +147,7 @@ class Fitting:
 
     def place(self, place: Place) -> Sizes:
         """The lengths of a place, as far as they are known."""
-        register = self.registers[place.reg]
-        sizes: list[int | None] = []
-        if not isinstance(register.type, Stack):
-            whole = Place(place.reg, (), register.type)
-            sizes = [known(d) for d in self._lengths.of_place(whole)]
+        sizes = self._register(place.reg)
         for step in place.path:
             match step:
                 case Index(items):
@@ -161,6 +161,17 @@ class Fitting:
                 case _:
                     sizes.reverse()
         return tuple(sizes)
+
+    def _register(self, reg: int) -> list[int | None]:
+        """The lengths of a register, as far as they are known."""
+        found = self._whole.get(reg)
+        if found is None:
+            r = self.registers[reg]
+            found = [known(d) for d in r.dims]
+            if any(isinstance(d, Apply) for d in r.dims) and not isinstance(r.type, Stack):
+                found = [known(d) for d in self._lengths.of_place(Place(reg, (), r.type))]
+            self._whole[reg] = found
+        return found[:]
 
     def _number(self, node: Expr | None) -> int | None:
         if node is not None:
@@ -214,6 +225,16 @@ class Fitting:
                 hint="`x.reshape(m, n)` is of m * n elements; `x[a:b].reshape(…)` takes some of x",
             )
         return dims
+
+
+def _is_cut(node: Expr) -> bool:
+    """Whether an expression has a place with an index, or a length, that is a constant."""
+    if isinstance(node, Apply):
+        return any(map(_is_cut, node.args))
+    if not isinstance(node, Place):
+        return False
+    steps = [s for s in node.path if isinstance(s, (Index, Shaped))]
+    return any(isinstance(e, Const) or _is_cut(e) for s in steps for e in inside(s))
 
 
 def _differ(a: int | None, b: int | None) -> bool:

@@ -402,8 +402,8 @@ class EntryDef:
 class Keep:
     """`keep none`: no copies are kept of what is undone and lives on; `keep values`: expressions
     that are passed are values, never bijections of a place; `keep numbers`: of stacks of arrays
-    instructions move and name single numbers; `keep faults`: what every run would stop at is left to
-    the run.
+    instructions move and name single numbers; `keep faults`: what every run would stop at is left
+    to the run.
     """
 
     __slots__ = ("what",)

@@ -388,7 +388,14 @@ def _enter(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
                     f"{have} on axis {axis}, not {want}",
                     values={"length": have, "expected": want},
                 )
-    room(state, FRAME_BYTES)
+    try:
+        room(state, FRAME_BYTES)
+    except LimitError as error:
+        if frame.code.image.recurs(call.callee):
+            deep = f"the recursion of `{function.name}` is {len(state.frames):,} calls deep"
+            error.notes += (deep,)
+            error.hint = f"see that the recursion ends; if it does, {error.hint}"
+        raise
     state.account.grow(FRAME_BYTES)
     state.frames.append(Frame(callee, regs))
 

@@ -210,6 +210,8 @@ class GenericFunction(FunctionHandle, Generic[P]):
         if not inputs and len(args) == len(self._parameters):
             values = dict(zip(self._parameters, args, strict=True))
             return self._options, self.origin.completed(values, len(args))
+        if len(args) > len(self._parameters) or inputs.keys() - self._known:
+            self.origin.made(None)  # what its text is refused for, as `*args`, comes first
         options, values = super()._split(args, inputs)
         return options, self.origin.completed(values, len(args))
 

@@ -247,8 +247,31 @@ def test_recursion_without_end_meets_the_limit_on_memory() -> None:
 
 
 def test_recursion_without_registers_ends_at_the_limit() -> None:
-    f = rvm.assemble("func f()\n    call f()\n").f
+    f = rvm.assemble("keep faults\nfunc f()\n    call f()\n").f
     for engine in executing():
         with pytest.raises(LimitError) as stopped:
             f.with_options(engine=engine, max_memory=100_000)()
         assert stopped.value.code == "R011", engine
+
+
+RUNAWAY = """
+func wrong(x: i64)
+    if x != 0, x != 0
+        sub x, 1
+        call wrong(x)
+        add x, 1
+    end
+"""
+
+
+def test_a_recursion_that_meets_the_limit_is_spoken_of() -> None:
+    told = set()
+    for engine in executing():
+        f = rvm.assemble(RUNAWAY).wrong.with_options(engine=engine, max_memory=1_000_000)
+        with pytest.raises(LimitError) as stopped:
+            f(x=-1)
+        said = str(stopped.value)
+        assert "the recursion of `wrong` is 1,954 calls deep" in said
+        assert "see that the recursion ends" in said and "from 1,949 more" in said
+        told.add(said)
+    assert len(told) == 1

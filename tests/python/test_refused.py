@@ -132,3 +132,40 @@ def test_the_words_are_listed() -> None:
 
 if __name__ == "__main__":
     rewritten()
+
+
+@rvm.reversible
+def takes_any(*args):
+    args[0] += 1
+
+
+@rvm.reversible
+def takes_more(x, y=1, *rest):
+    x += y
+
+
+@rvm.reversible
+def takes_named(x, **more):
+    x += 1
+
+
+@pytest.mark.parametrize(
+    ("f", "args", "names", "what"),
+    [
+        (takes_any, (1,), {}, "`*args`"),
+        (takes_any, (), {}, "`*args`"),
+        (takes_any, (), {"x": 1}, "`*args`"),
+        (takes_more, (1,), {}, "`*rest`"),
+        (takes_more, (1, 2), {}, "`*rest`"),
+        (takes_more, (1, 2, 3), {}, "`*rest`"),
+        (takes_named, (1,), {}, "`**more`"),
+        (takes_named, (1, 2), {}, "`**more`"),
+        (takes_named, (1,), {"z": 2}, "`**more`"),
+    ],
+)
+def test_starred_parameters_are_refused_however_it_is_called(f, args, names, what):
+    """At the line of the function, and not for the number of arguments."""
+    with pytest.raises(rvm.RvmError) as caught:
+        f(*args, **names)
+    assert caught.value.code == "A091" and f"{what} is not a place" in caught.value.message
+    assert what.strip("`") in (caught.value.where.text or "")
