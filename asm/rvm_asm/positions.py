@@ -1,4 +1,4 @@
-"""Position comments: what keeps a disassembled text tied to the source it was made from.
+"""Position comments, which keep a disassembled text tied to the source it was made from.
 
 `;@ 12:5-20` at the end of a line says that its instruction stands in line 12 of
 the first source, columns 5 to 20 (exclusive); `;@ 1:12:5-20` in the second.

@@ -53,7 +53,7 @@ class Declarations:
         self.constants = Constants(self.report)
         self.functions: dict[str, Func] = {}
         self.generics: dict[str, Func] = {}
-        """Those of the functions that have type parameters, or take functions."""
+        """The functions that have type parameters, or take functions."""
         at = Word(A_RECORD, 0, 0)
         number = TypeRef("f64", None, None, None, 0, 0)
         indices = TypeRef("i64", None, None, [Lit(2, 0, 0)], 0, 0)
@@ -87,7 +87,7 @@ class Declarations:
         self.changed: dict[str, frozenset[int]] = {}
         """The parameters that functions change, where bijections of places are passed."""
         self.mapped: set[str] = set()
-        """The functions that `map` made, whose bodies are those of others."""
+        """The functions made by `map`, whose bodies belong to others."""
         self.generated: list[Function] = []
         """Functions made by statements, in addition to declared ones."""
         self.iterated: dict[tuple[object, ...], str] = {}
@@ -101,7 +101,7 @@ class Declarations:
         self._words: dict[str, Word] = {}
 
     def read(self, name: str, text: str, path: Path | None = None) -> None:
-        """Parse a text and all that it includes, and enter what they declare."""
+        """Parse a text and everything that it includes, and enter the declarations."""
         self._includes.enter(path, len(text))
         text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
         file = self.sources.add(name, text)
@@ -169,7 +169,7 @@ class Declarations:
 
     @property
     def entry(self) -> EntryDef | None:
-        """What names the entry: the first file, or another where that one has no function."""
+        """The declaration of the entry: in the first file, or in another if that has none."""
         if 0 in self.entries:
             return self.entries[0]
         own = self.own
@@ -328,7 +328,7 @@ class Signing:
         return Apply(name, tuple(self._template(a) for a in node.args))
 
     def _bound_by(self, node: Ref) -> str:
-        """What to do about a length that nothing before has bound."""
+        """A hint about a length that nothing before has bound."""
         for p in self._written:
             for dim in (p.type.dims or ()) if p.type is not None else ():
                 if isinstance(dim, Ref) and dim.name == node.name and not dim.steps:

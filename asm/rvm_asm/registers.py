@@ -30,9 +30,9 @@ from rvm_asm.stats import RecordDef
 MAX_LEAVES = 1 << 12
 """Registers that one declaration may make: nested records multiply."""
 MAX_RECORDS = 100
-"""How deeply records may nest: as deeply as types that are written in one place."""
+"""The largest nesting depth of records, equal to that of types written in one place."""
 _DimOf = Callable[[Node | None, Slot, int], Expr | None]
-"""What a dimension of a register is: called with its node, the register and the axis."""
+"""A function from a node, the register and the axis to the dimension of the register."""
 
 
 class TypeProblem(Exception):
@@ -48,7 +48,7 @@ class RegisterWriter:
         self.records = records
         self.report = report
         self.types = types
-        """What type parameters stand for here."""
+        """The values of type parameters."""
         self.list: list[Register] = []
         self.dims: list[Dim] = []
         self.aliases: dict[str, Slot] = {}
@@ -56,7 +56,7 @@ class RegisterWriter:
         self.paths: dict[str, Slot] = {}
         """All leaves by the paths that lead to them, as they are made."""
         self.keeps_numbers = False
-        """Whether what is on stacks of arrays is named number by number."""
+        """Whether the contents of stacks of arrays are named number by number."""
         self.shaped = False
         """Whether there are stacks of arrays."""
         self._built = 0
@@ -132,7 +132,7 @@ class RegisterWriter:
         return slot
 
     def _held(self, written: TypeRef, types: Types) -> TypeRef | None:
-        """The record that a stack holds; None of what is no stack of records."""
+        """The record type of a stack's elements; None for anything else."""
         inner = written.fields[0].type if written.name == "stack" and written.fields else None
         if inner is None:
             return None
@@ -184,7 +184,7 @@ class RegisterWriter:
         return self._enter(Register(name, t, lengths), owner)
 
     def retire(self, reg: int) -> None:
-        """No longer share a register: it is left live where others of its name may begin."""
+        """Stop sharing a register: it is left live where others of its name may begin."""
         for same in self._shared.values():
             if reg in same:
                 same.remove(reg)
@@ -203,7 +203,7 @@ class RegisterWriter:
     # Type parameters.
 
     def _resolved(self, written: TypeRef, types: Types) -> TypeRef:
-        """The type with what a type parameter stands for in its place."""
+        """The type with a type parameter replaced by its value."""
         value = types.get(written.name)
         if value is None or written.fields is not None:
             return written
@@ -214,7 +214,7 @@ class RegisterWriter:
         return value.written(written.name, written)
 
     def _record_args(self, written: TypeRef, types: Types) -> tuple[tuple[TypeValue, ...], TypeRef]:
-        """The types in brackets after a record's name, and the rest of what is written."""
+        """The types in brackets after a record's name, and the rest of the written type."""
         params = self.records[written.name].types
         name = plain(written.name)
         if not params:

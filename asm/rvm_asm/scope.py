@@ -1,4 +1,4 @@
-"""What names stand for, and where they are looked up."""
+"""The meanings of names, and their lookup."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class NameGroup:
                 yield from f.leaves()
 
     def paths(self) -> Iterator[str]:
-        """What leads to each leaf, in order: `vel.x`."""
+        """The path to each leaf, in order: `vel.x`."""
         for name, f in self.fields.items():
             if isinstance(f, Slot):
                 yield plain(name)
@@ -89,7 +89,7 @@ class Length:
 
 
 class Alias:
-    """A formal of a macro or pure function: the operand it stands for, in the scope of its use."""
+    """A formal of a macro or pure function: its operand, in the scope of the use."""
 
     __slots__ = ("node", "scope")
 
@@ -102,7 +102,7 @@ Binding = Slot | NameGroup | Length | Alias
 
 
 def leaves_of(binding: object) -> Iterator[Slot]:
-    """The registers that a name stands for; of what is no name of registers none."""
+    """The registers of a name; none if it is not a name of registers."""
     if isinstance(binding, Slot):
         yield binding
     elif isinstance(binding, NameGroup):
@@ -134,7 +134,7 @@ class Scope:
     ) -> None:
         self.owner = owner
         self.depth = depth
-        """How many expansions are around it, its own included."""
+        """The number of enclosing expansions, including its own."""
         self.types = types or {}
         self.names: dict[str, Binding] = {}
         self.labels: dict[str, tuple[int, Word]] = {}
@@ -146,7 +146,7 @@ _ESCAPE = re.compile(r"\\U([0-9a-fA-F]{8})")
 
 
 def plain(name: str) -> str:
-    """A register's name from how the text writes it: without quotes and number.
+    """A register's name from its notation in the text: without quotes and number.
 
     `t#1` is another register called `t`; backquotes hold names that are not words.
     """

@@ -16,7 +16,7 @@ from rvm.program import Source, Span
 
 _LINE_END = re.compile("\n")
 _CONTINUED = re.compile(r"\\[ \t\r]*(?:;[^\n]*)?\n")
-"""The end of a line that goes on in the next."""
+"""The end of a line that continues in the next."""
 
 
 class SourceFile:
@@ -81,7 +81,7 @@ class SourceMap:
         return Span(file.index, line, start - first + 1, max(stop - first + 1, start - first + 2))
 
     def stretch(self, span: Span) -> tuple[int, int]:
-        """The positions that a span stands for."""
+        """The positions of a span."""
         start = self.files[span.source].starts[span.line - 1] + span.column - 1
         return start, start + span.end - span.column
 
@@ -92,7 +92,7 @@ class SourceMap:
         return Where(file.name, at.line, at.column, at.end, file.line(at.line))
 
     def text(self, start: int, end: int) -> str:
-        """What stands between two positions of one file."""
+        """The text between two positions of one file."""
         file = self.file(start)
         return file.text[start - file.base : end - file.base]
 
@@ -120,7 +120,7 @@ class SourceMap:
         return a + file.base, b + file.base
 
     def expression(self, start: int, end: int) -> str | None:
-        """What an expression's stretch says, with the brackets around its first and last part.
+        """The text of an expression, with the brackets around its first and last part.
 
         None where comments stand between it and its brackets.
         """

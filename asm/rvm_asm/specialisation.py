@@ -33,7 +33,7 @@ from rvm_asm.values import Rejected
 
 
 class Specialising(Memory):
-    """Finds out what type parameters stand for where a generic function is called."""
+    """Finds the values of type parameters where a generic function is called."""
 
     def _specialised(
         self, func: Func, stat: Invoke | Iterate, passed: Sequence[Node]
@@ -95,7 +95,7 @@ class Specialising(Memory):
         )
 
     def written_type(self, written: TypeRef) -> TypeValue:
-        """What a type that is written in brackets is."""
+        """The value of a type that is written in brackets."""
         try:
             return self.registers.value(written)
         except TypeProblem:
@@ -128,7 +128,7 @@ class Specialising(Memory):
             inference.set(p.name, self.written_type(written), f"[{plain(p.name)}]")
 
     def shape(self, arg: Node) -> Shape | None:
-        """What is known of an argument; None of one that is made of literals alone."""
+        """The known facts about an argument; None for one made of literals alone."""
         if isinstance(arg, Ref):
             leaves = self.leaves(arg)
             if leaves is not None:
@@ -165,7 +165,7 @@ class Specialising(Memory):
         at: Node,
         hint: str = "",
     ) -> None:
-        """What follows from an argument; `hint` is for one that can't be converted."""
+        """Infer from an argument; `hint` is for one that can't be converted."""
         try:
             inference.argument(written, shape, plain(p.name))
         except Conflict as conflict:
@@ -218,7 +218,7 @@ class Specialising(Memory):
     # Outside of calls.
 
     def named(self, func: Func, written: list[TypeRef], at: Word) -> Types:
-        """What the parameters stand for by the types, and the functions, named in brackets."""
+        """The values of the parameters from the types and functions named in brackets."""
         name = plain(func.name.text)
         wanted = [*map(class_text, func.types), *(plain(p.name) for p in func.functions)]
         if len(written) != len(wanted):
@@ -240,7 +240,7 @@ class Specialising(Memory):
         return types
 
     def inferred(self, func: Func, values: Mapping[str, Any]) -> Types:
-        """What the parameters stand for by a caller's values of the function's parameters."""
+        """The values of the parameters from a caller's values of the function's parameters."""
         inference = Inference(func, self.program.records)
         word = func.name
         for weak in (False, True):
@@ -354,7 +354,7 @@ def _wanted(p: Declared) -> list[TypeRef]:
 
 
 def _as_node(written: TypeRef) -> Node:
-    """The name of a function in brackets, as an argument has it."""
+    """The name of a function in brackets, in the form of an argument."""
     if written.dims is None:
         return Ref(written.name, (), written.start, written.end)
     items = [d if d is not None else Ref("", (), written.start, written.end) for d in written.dims]
@@ -374,7 +374,7 @@ _OTHER_FUNCTION = "pass a function with parameters of these types, or a generic 
 
 
 def _among_arguments(func: Func) -> str:
-    """Where the functions that a function takes are named in a call."""
+    """The place in a call where the functions that a function takes are named."""
     names = [plain(p.name) for p in func.params]
     shown = ", ".join(names) if func.functions else "…"
     return f"functions are arguments: `{plain(func.name.text)}[…]({shown})`"

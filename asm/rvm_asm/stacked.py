@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rvm_asm.emitter import CodeEmitter
 
 WRITTEN_OUT = 8
-"""Elements up to which there is an instruction for each; of more there are loops."""
+"""The largest number of elements with an instruction for each; for more there are loops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class HeldTop:
     begins: int
 
     def put_back(self, e: CodeEmitter, stat: Stat) -> None:
-        """Push the array again; Rejected if the stack was used besides."""
+        """Push the array again; Rejected if the stack was otherwise used."""
         for instr in e.code[self.begins :]:
             if any(p.reg == self.stack.reg for a in instr.args for p in places(a)):
                 e.complain(
@@ -58,7 +58,7 @@ class HeldTop:
 
 
 class Lowered(Stat):
-    """A statement that the assembler makes, and what lowers it."""
+    """A statement made by the assembler, and the function that lowers it."""
 
     __slots__ = ("lower",)
 

@@ -32,7 +32,7 @@ from rvm_asm.stats import (
 TOP = frozenset({"func", "const", "record", "macro", "pure", "include", "entry", "keep"})
 """Words that begin a declaration, and so end a function."""
 MAX_BLOCKS = 60
-"""How deeply blocks may nest."""
+"""The largest nesting depth of blocks."""
 CLOSERS = frozenset({"end", "else", "elseif", "until", "loop", "result"})
 DIRECTIONS = {"forward": FORWARD, "backward": BACKWARD, "both": FORWARD | BACKWARD}
 
@@ -43,7 +43,7 @@ class StatementParser(InstructionParser):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self.excused: set[str] = set()
-        """Names on lines that could not be read: whatever they declare is unknown."""
+        """Names on lines that could not be parsed, whose declarations are unknown."""
         self.blocks = 0
         self._too_deep = False
         self._line = 0
@@ -92,7 +92,7 @@ class StatementParser(InstructionParser):
             raise Bad
 
     def skip_line(self) -> None:
-        """Give up the rest of a line; its names are excused."""
+        """Skip the rest of a line; its names are excused."""
         kinds = self.kinds
         while kinds[self.i] != NEWLINE and kinds[self.i] != END:
             self.i += 1

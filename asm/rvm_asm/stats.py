@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Stat:
-    """Base of statements: where it stands and the labels in front of it."""
+    """Base of statements: the position and the labels in front."""
 
     __slots__ = ("end", "labels", "start")
 
@@ -32,7 +32,7 @@ class OpStat(Stat):
         self.args = args
         self.start = start
         self.stop = stop
-        """Where the mnemonic ends."""
+        """The end of the mnemonic."""
         self.end = end
         self.labels = ()
 
@@ -350,7 +350,7 @@ class RecordDef:
 
 
 class Macro:
-    """`macro name a, b … end`; `types` are what type parameters stand for in its body."""
+    """`macro name a, b … end`; `types` are the values of type parameters in its body."""
 
     __slots__ = ("body", "formals", "name", "types")
 

@@ -1,6 +1,6 @@
-"""Declarations as a text in the assembly language, to read what front ends make of others.
+"""Declarations as a text in the assembly language, to show the programs made by front ends.
 
-With position comments it assembles to the program that the declarations become.
+With position comments it assembles to the same program as the declarations.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _DIRECTIONS = {FORWARD: "forward", BACKWARD: "backward", FORWARD | BACKWARD: "bo
 
 
 Printed = tuple[str, Func, Texts]
-"""A function as it is printed: its name there, and what in it follows from types."""
+"""A function in printed form: its name there, and the facts in it that follow from types."""
 
 
 def structured(
@@ -48,7 +48,7 @@ def structured(
     records: Iterable[RecordDef] = (),
     entry: str = "",
 ) -> str:
-    """The text of some functions; `;@` comments hold where statements stand in their sources."""
+    """The text of some functions; `;@` comments hold the statements' source positions."""
     writer = _Writer(sources if positions else None)
     for definition in records:
         writer.record(definition)
@@ -125,7 +125,7 @@ class _Writer:
         self.line(f"{stat.name} {callee}({self.texts.list(args)}{bars})", stat)
 
     def _callee(self, stat: Invoke | Iterate) -> tuple[str, Sequence[Node]]:
-        """What a call runs, and with which arguments: of a generic function that for its types."""
+        """The function that a call runs, and its arguments; for a generic one, the instance."""
         found: tuple[str, Sequence[Node]] | None = self.texts.became.get(id(stat))
         return (stat.callee.text, stat.args) if found is None else found
 
@@ -205,7 +205,7 @@ class _Writer:
         self._conditions("until", stat.until)
 
     def _conditions(self, word: str, cond: Node, post: Node | None = None) -> None:
-        """A line for each condition: a jump stands where its condition does."""
+        """A line for each condition: a jump's position is that of its condition."""
         first, *more = [self._condition(c) for c in (cond, post) if c is not None]
         if self.sources is None:
             self.line(", ".join((f"{word} {first[0]}", *(text for text, _ in more))))

@@ -37,7 +37,7 @@ class Texts:
         return f"{d.name}{register}" + (f": {self.type(t)}" if t else "") + " = 0" * d.zero
 
     def type(self, t: TypeRef) -> str:
-        """A type, with what a type parameter stands for in its place."""
+        """A type, with the value of a type parameter in its place."""
         value = self.types.get(t.name) if t.fields is None else None
         if value is not None:
             t = value.written(t.name, t)

@@ -11,7 +11,7 @@ from rvm_asm.values import ValueReader
 
 
 def spelt(reader: ValueReader, stat: OpStat, text: bytes) -> list[OpStat]:
-    """The instructions that `add x, "text"` and its like stand for, element by element.
+    """The instructions for `add x, "text"` and similar statements, element by element.
 
     Rejected unless x is an array of integers that is known to have as many elements.
     """

@@ -1,4 +1,4 @@
-"""The generic functions of a text, made for types that are asked for once it is assembled."""
+"""The generic functions of a text, with instances made on request after assembly."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def build(declarations: Declarations) -> Program:
 
 
 def _for_all_types(error: AssemblyError, text: GenericText) -> AssemblyError:
-    """The same messages, which say for which types what is wrong in generic functions is so."""
+    """The same messages, which name the types concerned in generic functions."""
     try:
         text.check()
     except AssemblyError as whole:
@@ -43,12 +43,12 @@ def _for_all_types(error: AssemblyError, text: GenericText) -> AssemblyError:
 
 
 class GenericText:
-    """What is declared in a text, from which programs are made with functions for more types."""
+    """The declarations of a text, from which programs with further instances are made."""
 
     def __init__(self, declarations: Declarations, asked: tuple[str, ...] = ()) -> None:
         self._declarations = declarations
         self._asked = asked
-        """Functions for types that the program has besides those that its own functions need."""
+        """Instances in the program besides those that its own functions need."""
         self._functions = {plain(n): f for n, f in declarations.generics.items()}
         self._made: dict[str, tuple[Program, str]] = {}
         self._inferred: dict[tuple[object, ...], str] = {}
@@ -56,7 +56,7 @@ class GenericText:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the generic functions are called."""
+        """The names of the generic functions."""
         return tuple(self._functions)
 
     @property
@@ -69,11 +69,11 @@ class GenericText:
         return tuple(plain(p.name) for p in self._functions[name].params if not p.is_function)
 
     def check(self) -> None:
-        """Look at all functions for every type that they may be of; AssemblyError if one can't."""
+        """Check all functions for every type that they may have; AssemblyError if one fails."""
         Build(self._declarations.again()).program(check="all")
 
     def made(self, function: str) -> tuple[Program, str]:
-        """The program with a function for types, too, `axpy[f32]`, and what it is called there.
+        """The program extended by an instance, `axpy[f32]`, and the instance's name.
 
         AssemblyError if there is none, or if something is wrong with it for these types.
         """
@@ -110,7 +110,7 @@ class GenericText:
 
 
 def _kind(value: Any) -> tuple[object, ...]:
-    """What of a caller's value inference depends on."""
+    """The part of a caller's value on which inference depends."""
     if isinstance(value, (bool, int, float, complex)):
         return (type(value),)
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.names is None:

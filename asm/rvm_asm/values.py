@@ -27,9 +27,9 @@ from rvm_asm.scope import Alias, Binding, Length, NameGroup, Scope, Slot, leaves
 ELEMENTS = ".len"
 """A step to how many numbers a stack holds, which nothing written leads to."""
 MAX_LINKS = 50
-"""Of a chain of operators that is too long for one instruction, how many one of them gets."""
+"""The number of links per instruction of a chain of operators that is too long for one."""
 MAX_KNOWN = 8
-"""How many of the names that there are a message tells."""
+"""The largest number of known names listed in a message."""
 
 
 class Rejected(Exception):
@@ -55,7 +55,7 @@ class ValueReader:
         self._depth = 0
         self._count = 0
         self.is_lazy = False
-        """Whether what is read is an argument that may not be evaluated."""
+        """Whether the expression is an argument that may not be evaluated."""
 
     def reject(self, code: str, message: str, node: Node | RefStep, hint: str = "") -> NoReturn:
         self.report.error(code, message, node.start, node.end, hint=hint)
@@ -91,7 +91,7 @@ class ValueReader:
         return out
 
     def text_of(self, node: Node | None) -> bytes | None:
-        """The bytes that a text literal, or a constant that is one, stands for."""
+        """The bytes of a text literal, or of a constant that is one."""
         binding = self.scope.names.get(node.name) if type(node) is Ref else None
         if type(binding) is Alias and not node.steps:  # type: ignore[union-attr]
             outer, self.scope = self.scope, binding.scope
@@ -478,7 +478,7 @@ class ValueReader:
         raise Rejected
 
     def _known(self, names: Sequence[str]) -> str:
-        """What there is to name."""
+        """The known names, for a hint."""
         shown = [n for n in names if n.isidentifier()][:MAX_KNOWN]
         more = ", …" if len(names) > len(shown) else ""
         known = ", ".join(f"`{n}`" for n in shown) + more if shown else "nothing"

@@ -12,6 +12,6 @@ from rvm_janus.assembler import assemble, load, rasm
 from rvm_janus.store import lines as store
 
 LINE = r"^procedure \w"
-"""Lines that only such texts have: see `rvm.library.frontends`."""
+"""A pattern of lines that occur only in such texts: see `rvm.library.frontends`."""
 
 __all__ = ["LINE", "assemble", "load", "rasm", "store"]

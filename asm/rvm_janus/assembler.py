@@ -1,4 +1,4 @@
-"""From a Janus text to a program, and to the text in the assembly language that it stands for."""
+"""From a Janus text to a program, and to its text in the assembly language."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def rasm(
 
 
 def _read(text: str, name: str, dialect: str, width: int) -> tuple[Declarations, Program]:
-    """The declarations of a text, and the program that they make.
+    """The declarations of a text, and their program.
 
     As interpreters only look at what is called, procedures that the entry does not reach are left
     out if they are what is wrong with a text.

@@ -1,4 +1,4 @@
-"""Declarations of Janus: what they make, and what they end."""
+"""Declarations of Janus: the variables that they make, and their ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rvm_janus.names import Variable, plain_name
 from rvm_janus.values import Value, count_of, integer, literal
 
 Initial = Value | list["Initial"]
-"""What a declaration begins with: a number, or rows in braces."""
+"""The initial value of a declaration: a number, or rows in braces."""
 
 
 class DeclarationParser(ExpressionParser):
@@ -23,10 +23,10 @@ class DeclarationParser(ExpressionParser):
     def __init__(self, tokens: Tokens, report: Reporter, word: str, classic: bool) -> None:
         super().__init__(tokens, report, word, classic)
         self.held: dict[str, int] = {}
-        """How many variables hold a value that is written so."""
+        """The number of local variables for arguments that are values."""
 
     def keyword(self, wanted: str, opener: str, start: int) -> None:
-        """A word that ends what another began."""
+        """The keyword that ends a construct begun by another."""
         if not self.accept_word(wanted):
             line = self.report.sources.where(start, start + 1).line
             self.fail(f"`{wanted}`", f"of the `{opener}` in line {line}")
@@ -40,7 +40,7 @@ class DeclarationParser(ExpressionParser):
         return self.word_type if text == "int" else text
 
     def declared(self) -> tuple[Variable, list[Value | None], Initial | None]:
-        """`int a[3] = {1, 2}`, `stack s`: the variable, its lengths, what it begins with."""
+        """`int a[3] = {1, 2}`, `stack s`: the variable, its lengths, its initial value."""
         t = self.type_word()
         word = self.identifier("a name")
         lengths: list[Value | None] = []
@@ -116,7 +116,7 @@ class DeclarationParser(ExpressionParser):
         return out
 
     def filled(self, op: str, v: Variable, initial: Initial, start: int, end: int) -> list[Stat]:
-        """What adds an array's first values, or with `sub` takes them away.
+        """Statements that add an array's initial values, or with `sub` subtract them.
 
         Those of a stack are pushed, and popped; the first is on top.
         """
@@ -225,7 +225,10 @@ class DeclarationParser(ExpressionParser):
 
 
 def _length(n: Value | None, axis: int, initial: Initial | None) -> int | None:
-    """A length that is written or follows from the first values; None if only the run knows it."""
+    """A length that is written or follows from the initial values;
+
+    None if only the run knows it.
+    """
     if n is not None:
         return n.number if n.is_literal else None
     rows: Initial | None = initial

@@ -1,4 +1,4 @@
-"""Statements of Janus that the outside sees: what is printed, and what must hold."""
+"""Statements of Janus with effects outside: output, and assertions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class EffectParser(StackParser):
         return v, Ref(plain_name(word.text), (), word.start, word.end)
 
     def _printed(self) -> tuple[Variable, Ref]:
-        """A variable or an element, which counts as a number of its own."""
+        """A variable or an element, which counts as a separate number."""
         v, ref, whole = self.place()
         if whole:
             return v, ref
@@ -131,7 +131,7 @@ def _kind(v: Variable) -> str:
 
 
 def _braces(v: Variable) -> str:
-    """What stands for a value in a text that is printed."""
+    """The notation of a value in printed text."""
     return "{:<]}" if v.is_stack else "{:{}}" if v.rank else "{}"
 
 

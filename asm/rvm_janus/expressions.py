@@ -23,7 +23,7 @@ from rvm_janus.values import (
 )
 
 MAX_DEPTH = 100
-"""How deeply expressions may nest."""
+"""The largest nesting depth of expressions."""
 BINARY = {
     "**": 7,
     "*/": 7,
@@ -85,7 +85,7 @@ class ExpressionParser(Cursor):
         return Word(text, self.starts[i], self.end_of(i))
 
     def variable(self, word: Word) -> Variable:
-        """What a name stands for; A005 if it is nothing here."""
+        """The meaning of a name; A005 if it has none here."""
         self.procedure.used.add(word.text)
         found = self.procedure.names.get(word.text)
         if found is None:

@@ -17,7 +17,7 @@ _WORDS = (
     (r"`func \w+\(x: f64\)`", "`procedure main()`"),
     (r"copy it into an ancilla, and use that", "use a copy: `local int t = …`"),
 )
-"""What the assembler's messages say of its statements, and what that is in Janus."""
+"""Phrases in the assembler's messages about its statements, and their form for Janus."""
 
 
 class JanusReporter(Reporter):

@@ -1,4 +1,4 @@
-"""What the names of a Janus procedure stand for."""
+"""The meanings of the names in a Janus procedure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Variable:
 
 
 class Elements:
-    """The types of the elements of stacks, which Janus does not write: found by what is pushed.
+    """The element types of stacks, which Janus does not declare: inferred from pushes.
 
     Stacks that are one at run time, as argument and parameter or by a swap, are one class.
     """
@@ -58,11 +58,11 @@ class Elements:
         self.types.setdefault(self.find(stack), t)
 
     def written(self, stack: Variable, ref: TypeRef) -> None:
-        """A type that names the elements of the stack, to be told when all is read."""
+        """A type with the element type of the stack, to be filled in when everything is read."""
         self.refs.setdefault(self.find(stack), []).append(ref)
 
     def settle(self, word: str) -> None:
-        """Tell all of them; stacks on which nothing is pushed hold `int`."""
+        """Fill in all of them; stacks without pushes hold `int`."""
         for k, refs in self.refs.items():
             for ref in refs:
                 ref.name = self.types.get(k, word)
@@ -75,7 +75,7 @@ class Procedure:
     word: Word
     params: list[Declared] = field(default_factory=list)
     variables: list[Variable] = field(default_factory=list)
-    """Those of the parameters, in their order."""
+    """The variables of the parameters, in order."""
     names: dict[str, Variable] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
     used: set[str] = field(default_factory=set)

@@ -70,7 +70,7 @@ class ProgramParser(StatementParser):
         return sorted((f for _, f in found), key=lambda f: f.name.text != entry)
 
     def _told_once(self, found: list[tuple[Procedure, Func]]) -> None:
-        """Report procedures that there are twice."""
+        """Report duplicate procedures."""
         seen: dict[str, Word] = {}
         for p, _ in found:
             first = seen.setdefault(p.word.text, p.word)
@@ -78,7 +78,7 @@ class ProgramParser(StatementParser):
                 self.twice(p.word, first)
 
     def _recover(self, first: int) -> None:
-        """Go on at the next procedure behind token `first`."""
+        """Continue at the next procedure after token `first`."""
         self.depth = self.level = 0
         self.in_length, self.arms = False, 0
         self.i += self.i == first
@@ -179,7 +179,7 @@ class ProgramParser(StatementParser):
         return body
 
     def _know(self, v: Variable, first: int, initial: Initial | None) -> None:
-        """Note what a number begins with, of which lengths that follow may be made."""
+        """Record the initial value of a number, on which lengths after it may depend."""
         value = literal(0, 0, 0)
         if initial is not None:
             last, self.i = self.i, self.kinds.index("=", first) + 1

@@ -13,7 +13,7 @@ class StackParser(DeclarationParser):
     """Reads `push` and `pop`, and lets stacks change places."""
 
     def _move(self, word: str, start: int) -> list[Stat]:
-        """`push(x, s)` and `pop(x, s)`; of what is no place, by way of a local."""
+        """`push(x, s)` and `pop(x, s)`; for an argument that is not a place, through a local."""
         self.expect("(")
         value = self.expression()
         self.expect(",")
@@ -26,7 +26,7 @@ class StackParser(DeclarationParser):
         return self.moved(word, value, stack, name, start, end)
 
     def _exchange(self, v: Variable, w: Variable, start: int, end: int) -> list[Stat]:
-        """Two stacks, which change places by way of two more that are empty before and after."""
+        """Exchange two stacks, through two more that are empty before and after."""
         self.elements.join(v, w)
         spare = [Variable(Word(f"{name} 2", start, end), "", -1) for name in ("first", "second")]
         for x in spare:

@@ -22,7 +22,7 @@ from rvm_janus.values import integer, literal, node_of
 
 UPDATES = {"+=": "add", "-=": "sub", "^=": "xor"}
 MAX_LEVELS = 60
-"""How deeply statements may nest."""
+"""The largest nesting depth of statements."""
 
 
 class StatementParser(EffectParser):
@@ -30,7 +30,7 @@ class StatementParser(EffectParser):
 
     level = 0
     arms = 0
-    """How many arms of an `if` there are around what is read."""
+    """The number of enclosing arms of an `if`."""
 
     def statements(self, *closers: str) -> list[Stat]:
         """Statements up to one of the words, of which there must be one at least."""
@@ -143,7 +143,7 @@ class StatementParser(EffectParser):
         return [From(entry, body, again, self.condition(), start, end)]
 
     def _iterate(self, word: str, start: int) -> list[Stat]:
-        """A loop over a variable of its own, up to a bound that is among its values."""
+        """A loop over a new variable, up to a bound that is included."""
         t = self.type_word()
         name = self.identifier("the variable's name")
         self.expect("=")
@@ -192,7 +192,7 @@ class StatementParser(EffectParser):
         ]
 
     def _nobody(self, callee: Word, start: int) -> Stat:
-        """A call of what there is not, in an arm that perhaps no run takes: it fails there."""
+        """A call of a missing procedure, in an arm that no run may take: it fails there."""
         what = f"there is no procedure `{callee.text}`"
         hint = did_you_mean(callee.text, self.defined)
         self.report.error("A045", what, callee.start, callee.end, severity="warning", hint=hint)

@@ -1,4 +1,4 @@
-"""What a Janus program ends with: the values of its variables, as its interpreters print them."""
+"""The final store of a Janus program: the values of its variables, as interpreters print them."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from rvm.types import SCALARS
 
 BOOL = "bool"
 _SIGNS = {"/": "//", "=": "==", "&&": "and", "||": "or", "!": "not"}
-"""Operators that the assembly language writes otherwise."""
+"""Operators with a different notation in the assembly language."""
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "=", "!="})
 _BITS = frozenset({"&", "|", "^"})
 MOST_BITS = 4096
@@ -22,7 +22,7 @@ MOST_BITS = 4096
 
 @dataclass(slots=True)
 class Value:
-    """An expression: its type, and its node, or a number if it is made of literals alone."""
+    """An expression: its type, and its node, or a number if it consists of literals."""
 
     type: str
     node: Node | None
@@ -75,7 +75,7 @@ def count_of(v: Value) -> Node:
 
 
 def condition(v: Value, loose: bool) -> Node:
-    """The node of a condition; with `loose`, and of a literal always, what is not 0 is true."""
+    """The node of a condition; with `loose`, and for literals, any nonzero value is true."""
     if v.is_literal:
         return Lit(v.number != 0, v.start, v.end)
     if v.type == BOOL or not loose:

@@ -33,7 +33,7 @@ Block = NDArray[np.int64]
 
 
 class Kind(IntEnum):
-    """What an action does.  The first four are two pairs of inverses: `kind ^ 1`."""
+    """The kind of an action. The first four are two pairs of inverses: `kind ^ 1`."""
 
     ADVANCE = 0
     UNADVANCE = 1
@@ -70,7 +70,7 @@ class Action(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """What an action does to pebbles: the node it reads, those whose pebbles go and come."""
+    """The effect of an action on pebbles: the node it reads, and those it removes and adds."""
 
     reads: int | None = None
     taken: int | None = None
@@ -80,7 +80,7 @@ class Effect(NamedTuple):
 
 
 def effect(kind: int, i: int, j: int) -> Effect:
-    """What an action does to the pebbles."""
+    """The effect of an action on the pebbles."""
     match kind:
         case Kind.ADVANCE:
             return Effect(reads=i, made=j, lost=(i + 1, j))
@@ -127,7 +127,7 @@ def at(kind: Kind, node: int) -> Action:
 
 
 def composite(start: int, stop: int) -> tuple[Action, ...]:
-    """From s_start a new s_stop: one step into fresh memory, the others in place without loss."""
+    """Make s_stop from s_start: one step into new memory, the others in place without loss."""
     first = advance(start, start + 1)
     if stop == start + 1:
         return (first,)
@@ -135,7 +135,7 @@ def composite(start: int, stop: int) -> tuple[Action, ...]:
 
 
 def undone(actions: Iterable[Action]) -> Iterator[Action]:
-    """What undoes a list of actions, which are all of the invertible kinds."""
+    """The inverse of a list of actions, which are all of the invertible kinds."""
     return (Action(a.kind ^ 1, a.start, a.stop) for a in reversed(list(actions)))
 
 

@@ -44,7 +44,7 @@ def library() -> Any:
 
 
 class Translator:
-    """The position of a run in the library's terms, and the actions that ours stand for."""
+    """The position of a run in the library's terms, and the translation of our actions."""
 
     def __init__(self) -> None:
         self.cs = library()
@@ -102,7 +102,7 @@ class Translator:
         return self.cs.Forward(i, j, keep is not None, adjoint, work if keep is None else keep)
 
     def _fetched(self, i: int, last: bool) -> list[Any]:
-        """What brings s_i to WORK, unless it is there; out of RAM if that is its `last` use."""
+        """The actions that bring s_i to WORK, unless it is there; out of RAM on its `last` use."""
         storage = self.cs.StorageType
         if i in self.ram:
             if last:

@@ -30,9 +30,9 @@ class Rules:
     pebbles: float = inf
     """The most that may be held at a time: a number of states, or their sizes together."""
     erasures: float = 0
-    """How many states (or how much of their sizes) may be lost."""
+    """The number of states (or the sum of their sizes) that may be lost."""
     disk: float = 0
-    """How many states may be on disk at a time."""
+    """The number of states that may be on disk at a time."""
     in_place: frozenset[int] = frozenset()
     """The steps that can be done and undone in place."""
     weights: Weights = field(default_factory=Weights)
@@ -41,7 +41,7 @@ class Rules:
 ADVANCE, UNADVANCE, SHIFT, UNSHIFT, OVERWRITE, FREE, REVERSE, COPY, SAVE, LOAD, DROP = map(
     int, Kind
 )
-"""The kinds as plain numbers, which are faster to compare with: there are millions of these."""
+"""The kinds as plain numbers, which are faster to compare, since there are millions."""
 
 
 class Player:
@@ -70,7 +70,7 @@ class Player:
             pass
 
     def sweep(self, actions: Iterable[Sequence[int]]) -> Iterator[tuple[int, Any]]:
-        """Do these actions; at each adjoint give its step j and what is held of node j - 1."""
+        """Do these actions; at each adjoint yield its step j and the value held of node j - 1."""
         rules = self.rules
         # What most actions of uniform chains are is played here if nothing is against it, and
         # otherwise as all others are.
@@ -155,7 +155,7 @@ class Player:
         self.reads += kind == LOAD
 
     def change(self, kind: int, i: int, j: int) -> None:
-        """Have what is held of nodes changed by an action."""
+        """Apply an action to the values held of nodes."""
         _, taken, made, _ = effect(kind, i, j)
         if taken is not None:
             del self.pebbles[taken]
@@ -163,7 +163,7 @@ class Player:
             self.pebbles[made] = None
 
     def _against(self, kind: int, i: int, j: int) -> str:
-        """Why an action cannot be, whatever is held; nothing if it can."""
+        """The reason why an action is never possible, whatever is held; "" if there is none."""
         n = self.rules.n
         if not 0 <= i <= j <= n:
             return f"nodes are numbers from 0 to {n}"
@@ -222,7 +222,7 @@ class Player:
     # ------------------------------------------------------------ the end
 
     def finish(self) -> Tally:
-        """What was spent.  ScheduleError P004: the goal is not reached."""
+        """The total cost. ScheduleError P004: the goal is not reached."""
         n, goal, held = self.rules.n, self.rules.goal, self.pebbles.keys() - {0}
         missing = ""
         if goal == "persist" and held != ({n} if n else set()):
@@ -248,7 +248,7 @@ class Player:
         return self.tally()
 
     def tally(self) -> Tally:
-        """What was spent so far."""
+        """The cost so far."""
         return Tally(
             self.count,
             self.moves,

@@ -25,7 +25,7 @@ Table = NDArray[np.int64]
 LEAF = 2048
 """Stretches of at most this many actions are made once, and then copied."""
 CACHE = 1 << 20
-"""How many actions of expanded stretches are held at a time, 24 bytes each."""
+"""The number of actions of expanded stretches held at a time, 24 bytes each."""
 CHUNK = 1 << 16
 """The most actions in a block."""
 
@@ -111,7 +111,7 @@ class Schedule:
     # ------------------------------------------------------------ cost
 
     def tally(self) -> Tally:
-        """What the schedule costs."""
+        """The cost of the schedule."""
         if self._total is None:
             self._total = self._summed_up()
         return self._total
@@ -162,7 +162,7 @@ class Schedule:
         return list(self._tallies)
 
     def held(self, name: Name) -> float:
-        """How many pebbles (or what sizes) a name leaves more than it finds."""
+        """The number (or sizes) of pebbles that a name adds."""
         if name not in self._tallies:
             self._summed_up()
         return self._tallies[name].held
@@ -170,7 +170,7 @@ class Schedule:
     # ------------------------------------------------------------ actions
 
     def actions(self) -> Iterator[Action]:
-        """The actions one by one, made as they are asked for."""
+        """The actions one by one, made on demand."""
         for block in self.blocks():
             yield from actions_of(block)
 

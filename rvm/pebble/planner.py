@@ -1,4 +1,4 @@
-"""`plan`: from a budget to a schedule; `frontier`: what each number of pebbles would cost."""
+"""`plan`: from a budget to a schedule; `frontier`: the cost for each number of pebbles."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ TABLES_LENGTH, TABLES_PEBBLES = 1000, 64
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What one strategy costs with one number of pebbles."""
+    """The cost of one strategy with one number of pebbles."""
 
     strategy: str
     pebbles: int
@@ -219,13 +219,13 @@ class Frontier:
         return tuple(p for p in self.points if p.strategy == strategy)
 
     def curves(self) -> list[tuple[str, list[tuple[float, float]]]]:
-        """For each strategy its pebbles with what they cost, prices included."""
+        """For each strategy, its pebbles and their costs, prices included."""
         names = dict.fromkeys(p.strategy for p in self.points)
         return [(name, [(p.pebbles, p.total) for p in self.of(name)]) for name in names]
 
     @property
     def unit(self) -> str:
-        """What costs are counted in."""
+        """The unit of costs."""
         priced = any(p.total != p.moves for p in self.points)
         return "moves and prices" if priced else "moves"
 
@@ -271,7 +271,7 @@ def frontier(
     write: float | None = None,
     read: float | None = None,
 ) -> Frontier:
-    """What a chain of n steps costs over a range of pebbles, by several strategies.
+    """The cost of a chain of n steps over a range of pebbles, by several strategies.
 
     Without `strategies`: Bennett's and the optimum; of a gradient, Revolve as well, and the hybrid
     if erasing has a price.  Without `pebbles`: from the fewest of the reversible game in steps of

@@ -1,4 +1,4 @@
-"""Plans: a schedule with its rules, its exact cost, and what is known about it."""
+"""Plans: a schedule with its rules, its exact cost, and the known facts about it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CONVENTION = (
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """What states and steps are in the world: bytes, joules, kelvins; prices in moves."""
+    """The physical units of states and steps: bytes, joules, kelvins; prices in moves."""
 
     state_bytes: int | None = None
     step_energy: float | None = None
@@ -49,7 +49,7 @@ class Cost:
     """The exact cost of a schedule, known before it is played."""
 
     moves: float
-    """Steps done or undone, besides those done with their adjoints."""
+    """Steps done or undone, without those done together with their adjoints."""
     reversals: int
     """Steps done with their adjoints."""
     peak: float
@@ -129,7 +129,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Plan(Shown):
-    """A schedule that reaches a goal on a chain, and everything that can be told beforehand."""
+    """A schedule that reaches a goal on a chain, with everything known in advance."""
 
     strategy: str
     rules: Rules
@@ -150,7 +150,7 @@ class Plan(Shown):
         return self.rules.goal
 
     def actions(self) -> Iterator[Action]:
-        """The actions, one by one, each made when it is asked for."""
+        """The actions, one by one, made on demand."""
         return self.schedule.actions()
 
     def blocks(self, chunk: int = CHUNK) -> Iterator[Block]:
@@ -158,11 +158,11 @@ class Plan(Shown):
         return self.schedule.blocks(chunk)
 
     def check(self) -> Tally:
-        """Play the schedule by the rules; what was counted must be what was predicted."""
+        """Play the schedule by the rules; the counts must equal the predictions."""
         return check(self.rules, self.actions())
 
     def describe(self) -> str:
-        """Some lines to read: cost, proof, and how it is counted."""
+        """A description in some lines: cost, proof, and method of counting."""
         c, n = self.cost, self.n
         sized = self.rules.weights.sizes is not None
         steps = self.rules.weights.steps(0, n)

@@ -50,7 +50,7 @@ VERSION = 1
 GRAPH = "graph"
 """The kind of a file that holds the plan of a graph."""
 MOST_BYTES = 256 << 20
-"""How many bytes the arrays of a plan may have together."""
+"""The largest total size in bytes of a plan's arrays."""
 MOST = 1e300
 """The largest cost, size or unit that is read."""
 

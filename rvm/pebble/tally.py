@@ -24,7 +24,7 @@ class Tally(NamedTuple):
     writes: int = 0
     reads: int = 0
     held: float = 0
-    """The change of what pebbles hold, from the first to the last position."""
+    """The change in the amount held by pebbles, from the first to the last position."""
     peak: float = 0
     """The most that is held in any position, counted from the first one."""
     disk: int = 0

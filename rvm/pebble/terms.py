@@ -39,10 +39,10 @@ STRATEGIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What may be said of a chain and its game; None where nothing was said."""
+    """The terms of a chain and its game; None for terms that are not given."""
 
     price: float | None = None
-    """What an erased state costs, in moves."""
+    """The price of an erased state, in moves."""
     erasures: int | None = None
     overwrite: bool | None = None
     """Whether a step may overwrite its state, at the price of an erased one."""
@@ -69,7 +69,7 @@ def wrong(message: str, hint: str = "", **values: Any) -> UsageError:
 
 
 def checked(n: int, goal: str, strategy: str, terms: Terms) -> None:
-    """Refuse what no strategy can make sense of."""
+    """Refuse terms that no strategy can use."""
     if not 1 <= n <= 1 << 40:
         raise wrong(f"a chain has from 1 to 2^40 steps, not {n}", n=n)
     if goal not in GOALS:
@@ -108,7 +108,7 @@ def checked(n: int, goal: str, strategy: str, terms: Terms) -> None:
 
 
 def resolved(goal: str, strategy: str, n: int, terms: Terms) -> str:
-    """The strategy that `optimal` stands for, or the one that was named."""
+    """The strategy chosen by `optimal`, or the named one."""
     if strategy != "optimal":
         return strategy
     if terms.costs is not None or terms.sizes is not None:

@@ -1,4 +1,4 @@
-"""What ties schedules to the machine: plans as bytecode, and runs of functions within a budget.
+"""The connection of schedules to the machine: plans as bytecode, runs of functions within a budget.
 
-All else in `rvm.pebble` knows nothing of programs and engines.
+The rest of `rvm.pebble` is independent of programs and engines.
 """

@@ -69,7 +69,7 @@ def emit_circuit(
 
 
 def _value(gate: Gate, read: Callable[[str], Expr], zero: Const) -> Expr:
-    """What a gate computes."""
+    """The value computed by a gate."""
     values = [read(signal) for signal in gate.reads]
     if gate.kind in ("LUT", "VDD", "GND"):
         return _looked_up(gate.table, values, zero)

@@ -49,11 +49,11 @@ class NodeUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """How a node is made: the register that holds it, its fresh contents, and what is updated."""
+    """The way a node is made: the register that holds it, its fresh contents, and its updates."""
 
     register: int
     initial: Expr | None
-    """Of an ancilla; None of a parameter, which is there."""
+    """The initial value of an ancilla; None for a parameter."""
     steps: tuple[NodeUpdate, ...]
 
 
@@ -76,7 +76,7 @@ class GraphReader:
         self.names: list[str] = []
         self.known: dict[Hashable, int] = {}
         self.made: list[Made] = []
-        """How each node is made, the first time."""
+        """The first way in which each node is made."""
 
     def read(self) -> Dag:
         """The graph.  InputError P010 names the instruction that is wrong."""

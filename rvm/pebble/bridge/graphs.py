@@ -97,7 +97,7 @@ def _one_value_each(function: Function, made: Sequence[Made]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Where a node can be held: in a parameter, or in an ancilla like this."""
+    """A place for a node: a parameter, or an ancilla of this kind."""
 
     parameter: Place | None
     ancilla: Register | None
@@ -140,7 +140,7 @@ class GraphWriter:
         self.add("alloc", (place, *_valued(initial)), span)
 
     def take(self, node: int, initial: Expr | None, span: Span) -> None:
-        """Give the room of a node back, which holds what it was made with."""
+        """Free the place of a node, which holds its initial value."""
         place = self.where.pop(node)
         register = self.registers[place.reg]
         if place.path or initial is None:

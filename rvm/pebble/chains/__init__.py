@@ -1,1 +1,1 @@
-"""Schedules on chains: the families that plans are made of, from Bennett to Revolve."""
+"""Schedules on chains: the families of schedules for plans, from Bennett to Revolve."""

@@ -64,7 +64,7 @@ class DiskTables:
         self.keep_input = keep_input
         self.unlimited = disk == inf
         self.rooms = 1 if self.unlimited else int(disk) + 1
-        """How many rows of d there are."""
+        """The number of rows of d."""
         self.steps = np.arange(n + 1, dtype=np.float64)
         self.levels = [Level(self.rooms, n, False)]
         self._kept: dict[int, Rows] = {}

@@ -24,13 +24,13 @@ class Family(ABC):
     n: int
     goal: str
     erasures: float = 0
-    """How many states its rules let be lost."""
+    """The number of states that its rules allow to be lost."""
     disk: float = 0
     in_place: frozenset[int] = frozenset()
     weights: Weights = Weights()
 
     def fewest(self) -> float:
-        """The least budget with which there is a schedule."""
+        """The least budget for which there is a schedule."""
         return next(s for s in count() if self.total(s) < inf)
 
     def most(self) -> float:
@@ -39,10 +39,10 @@ class Family(ABC):
 
     @abstractmethod
     def total(self, budget: float) -> float:
-        """Moves and what else has a price; inf if the budget is too small."""
+        """The cost in moves, prices included; inf if the budget is too small."""
 
     def floor(self) -> float:
-        """What it costs with any number of pebbles at least."""
+        """The cost with any number of pebbles at least."""
         return self.total(self.most())
 
     @abstractmethod
@@ -51,10 +51,10 @@ class Family(ABC):
 
     @abstractmethod
     def proof(self, budget: float) -> str:
-        """What is known about its cost."""
+        """The proof of its cost."""
 
     def notes(self, budget: float) -> tuple[str, ...]:
-        """What else is to be said."""
+        """Further notes."""
         return ()
 
 

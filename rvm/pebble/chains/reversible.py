@@ -32,7 +32,7 @@ from rvm.pebble.grammar import Item, Name, Schedule
 from rvm.pebble.tally import Tally
 
 REMEMBERED = 1 << 14
-"""How many names' items are remembered: enough for all of those in use at a time."""
+"""The number of names whose items are remembered: enough for those in use at a time."""
 GOALS = ("persist", "visit", "erase", "gradient")
 
 
@@ -43,7 +43,7 @@ class Cut(NamedTuple):
     right: tuple[Hashable, ...]
     shift: int
     clear: tuple[Hashable, ...]
-    """The left part again, with the pebbles that there are when it is undone."""
+    """The left part again, with the pebbles available when it is undone."""
 
 
 def halves(kind: str, cut: Cut) -> Sequence[Item]:
@@ -114,7 +114,7 @@ class ReversibleRules:
         return actions
 
     def left(self, n: int, pebbles: int) -> int:
-        """How many pebbles a visit leaves."""
+        """The number of pebbles that a visit leaves."""
         held = 0
         while n > pebbles:
             n, pebbles, held = n - self.table.visit_split(n, pebbles), pebbles - 1, held + 1
@@ -151,7 +151,7 @@ def descent(start: int, stop: int) -> list[Action]:
 
 
 def pieces(n: int, unit: int) -> tuple[int, int]:
-    """How many pieces of `unit` steps n steps are, and the length of the last of them."""
+    """The number of pieces of `unit` steps in n steps, and the length of the last one."""
     count = -(-n // unit)
     return count, n - (count - 1) * unit
 

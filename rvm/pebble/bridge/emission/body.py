@@ -11,7 +11,7 @@ from rvm.transform.duals import unique
 from rvm.types import BOOL, I64, Array
 
 BACKWARD, BOTH = 2, 3
-"""The direction bits of an effect that happens when code is run back, and both ways."""
+"""The direction bits of an effect for backward runs only, and for both directions."""
 TABLE = Array(I64, 1)
 TRUE, FALSE = Const(True, BOOL), Const(False, BOOL)
 
@@ -126,7 +126,7 @@ class Body:
         self.put("assert", FALSE, aux=BACKWARD, symbol=why)
 
     def function(self, name: str, span: Span | None) -> Function:
-        """The function of what was written."""
+        """The function with the instructions written."""
         return Function(
             name,
             tuple(self.params),

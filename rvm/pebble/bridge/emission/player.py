@@ -131,7 +131,7 @@ class PlayWriter(StepWriter):
         return {self.of: of, self.to: to, **({self.at: at} if numbered else {})}
 
     def _chosen(self, ops: Sequence[Op], does: Callable[[Op], None]) -> None:
-        """What the row's operation does, which is one of these, in rising order."""
+        """The row's operation, one of these, in ascending order."""
         if len(ops) == 1:
             does(ops[0])
             return

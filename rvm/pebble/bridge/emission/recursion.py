@@ -40,22 +40,22 @@ LONGEST = 1 << 24
 CHAIN = 1 << 40
 """The most steps of one that is: as many as a chain has."""
 MOST = 128
-"""The most states that are used if only the run knows the length."""
+"""The largest number of states used if only the run knows the length."""
 SAMPLES = 24
-"""For such lengths, the splits that are given for a number of states; others lie between."""
+"""The number of splits tabulated for a number of states; others are interpolated."""
 
 
 class Rule(Protocol):
     """Where a stretch is cut: after m steps, or after several pieces of m steps."""
 
     def sign(self, w: Stretch) -> tuple[Place, ...]:
-        """Parameters for what the rule goes by."""
+        """Parameters for the data of the rule."""
 
     def choose(self, w: Stretch, row: Callable[[], None], cut: Callable[[], None]) -> None:
         """A row if there is no need to cut; else a cut, with the length of a piece in m."""
 
     def pieces(self, w: Stretch) -> Expr | None:
-        """How many pieces there are before what is left; None: one."""
+        """The number of pieces before the rest; None: one."""
 
 
 class Pieces:
@@ -162,7 +162,7 @@ class Splits:
         w.branch(apply("<=", w.n, w.s), row, with_split)
 
     def _add(self, w: Stretch, op: str) -> None:
-        """Add the best split to m, or take it away: with many states there are closed forms."""
+        """Add the best split to m, or subtract it; with many states there are closed forms."""
         n, s = w.n, w.s
         less = minus(s, 0 if self.visits else 1)
         most = plus(s, apply("//", apply("*", less, minus(less, 1)), integer(2)))

@@ -26,7 +26,7 @@ from rvm.verify.nodes import MAX_RANK
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step: its function, and the registers of its parameters by what they are."""
+    """A step: its function, and the registers of its parameters by role."""
 
     function: Function
     y: tuple[int, ...]
@@ -35,13 +35,13 @@ class Step:
     number: int | None
     in_place: Function | None = None
     by: int = 1
-    """What the number rises by from step to step: 1 or -1."""
+    """The increment of the number from step to step: 1 or -1."""
 
 
 def step_of(
     program: Program, name: str, number: str | None = None, in_place: str | None = None, by: int = 1
 ) -> Step:
-    """The step that a function of a program is.
+    """The step defined by a function of a program.
 
     InputError P020 if it has other parameters than a step, or there is no such function.
     """

@@ -26,7 +26,7 @@ UNDOING = (Kind.UNADVANCE, Kind.UNSHIFT)
 
 
 class Op(IntEnum):
-    """What a row does; `source` and `target` are slots."""
+    """The operation of a row; `source` and `target` are slots."""
 
     CALL = 0
     UNCALL = 1
@@ -59,9 +59,9 @@ class Row(NamedTuple):
     """The slot that is changed; of a call its origin."""
     times: int = 1
     by: int = 1
-    """What is added to the node each time, 1 or -1."""
+    """The increment of the node each time, 1 or -1."""
     slide: int = 0
-    """What is added to the slots each time."""
+    """The increment of the slots each time."""
     callee: int = -1
     flip: bool = False
     """Whether the callee counts its slots in the other direction."""
@@ -76,7 +76,7 @@ class Pebble:
 
 
 class Face(NamedTuple):
-    """What a name has to do with its caller."""
+    """The interface of a name to its caller."""
 
     base: int
     node: int | None
@@ -101,9 +101,9 @@ class Body:
     face: Face
     rows: list[Row] = field(default_factory=list)
     need: int = 0
-    """How many slots its slice has."""
+    """The number of slots of its slice."""
     position: int = -1
-    """Where its rows begin in the table."""
+    """The position of its rows in the table."""
 
 
 class Table:
@@ -140,7 +140,7 @@ class Table:
 
     @property
     def slots(self) -> int:
-        """How many states the pool has."""
+        """The number of states in the pool."""
         return self.bodies[0].need
 
     def _begin_early(self, n: int) -> bool:
@@ -179,7 +179,7 @@ class Table:
             self.result = made[-1].slot if plain and made else self._called[name].need - 1
 
     def _parts(self, item: Item) -> list[Item]:
-        """An item, or what stands for it where it is spliced."""
+        """An item, or its expansion where it is spliced."""
         what, shift, back = item
         if isinstance(what, Action):
             return [Item(Action(what.kind ^ back, what.start + shift, what.stop + shift))]
@@ -393,7 +393,7 @@ SLIDING = (Op.STEP, Op.UNSTEP, Op.REVERSE_ERASE, Op.ADJOINT)
 
 
 def _runs(rows: Iterator[Row]) -> Iterator[Row]:
-    """Rows that go on from node to node and from slot to slot as one."""
+    """Rows that continue from node to node and from slot to slot, merged into one."""
     last: Row | None = None
     for row in rows:
         if last is not None:

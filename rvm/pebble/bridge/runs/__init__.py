@@ -45,7 +45,7 @@ def iterate(
     progress: Watch = None,
     **terms: Any,
 ) -> Iteration:
-    """A step that is to be done n times within a budget.
+    """A step to be repeated n times within a budget.
 
     `step`      a Python function from a state to the next one, see `bridge.runs.moves`, or a
                 function of a program, see `bridge.runs.functions`

@@ -27,19 +27,19 @@ from rvm.transform.programs import gradient_program
 
 
 class Adjoints(Protocol):
-    """How adjoints of states go back over steps."""
+    """The propagation of adjoints of states back over steps."""
 
     extra: int
     """States in memory when an adjoint is taken, besides those that moves need."""
 
     def joined(self, bar: Any, more: Any, whose: str) -> Any:
-        """An adjoint with what a loss adds to it; None is nothing, of both no adjoint but zero."""
+        """An adjoint plus that of a loss; None is zero, and the sum of both None is None."""
 
     def pull(self, x: Any, bar: Any, k: int) -> Any:
         """The adjoint of s_(k-1) = x from that of s_k."""
 
     def given(self, bar: Any) -> Any:
-        """The adjoint of the input as the caller has it."""
+        """The adjoint of the input in the caller's form."""
 
     def constants(self) -> Mapping[str, Any]:
         """The adjoints of the constants, by name."""
@@ -62,7 +62,7 @@ class PythonAdjoints:
         self.sums: dict[str, Any] = {}
 
     def joined(self, bar: Any, more: Any, whose: str) -> Any:
-        """An adjoint with what a loss adds to it."""
+        """An adjoint plus that of a loss."""
         if bar is None and more is None:
             return self.form.no_adjoint()
         return added(bar, self.form.adjoint(more, f"the adjoint that {whose} gives"))
@@ -79,7 +79,7 @@ class PythonAdjoints:
         return self.form.adjoint(out, f"the adjoint of the state before step {k}")
 
     def _summed(self, out: Any, k: int) -> Any:
-        """Add up what there is for constants; the adjoint of the state."""
+        """Add up the adjoints of constants; return that of the state."""
         if not (isinstance(out, tuple) and len(out) == 2 and isinstance(out[1], Mapping)):
             raise UsageError(
                 "P040",
@@ -165,7 +165,7 @@ class FunctionAdjoints:
         return [v.copy() if isinstance(v, np.ndarray) else v for v in self.blank.values()]
 
     def joined(self, bar: Raw | None, more: Any, whose: str) -> Raw:
-        """An adjoint with what a loss adds to it; InputError I003, I004 if it is not one."""
+        """An adjoint plus that of a loss; InputError I003, I004 if that is invalid."""
         bar = self._zeros() if bar is None else bar
         held = {y: value for (y, _), value in zip(self.pairs, bar, strict=True)}
         if more is not None:
@@ -221,7 +221,7 @@ class FunctionAdjoints:
             raise
 
     def given(self, bar: Raw) -> Any:
-        """The adjoint of the input as Python has it."""
+        """The adjoint of the input as Python values."""
         return self._outside(
             self.moves.before.layout,
             {x: value for (_, x), value in zip(self.pairs, bar, strict=True)},
@@ -245,4 +245,4 @@ class FunctionAdjoints:
 Loss = Callable[[Any], tuple[float, Any]]
 """From a state to a loss, and the adjoint of the state."""
 Running = Callable[[Any, int], "tuple[float, Any] | None"]
-"""From s_i and i to what that state adds to the loss and its adjoint; None for nothing."""
+"""From s_i and i to that state's contribution to the loss and its adjoint; None for none."""

@@ -29,7 +29,7 @@ CHUNK = 4096
 
 
 class Board(Player):
-    """A game under way on states."""
+    """A game in progress on states."""
 
     def __init__(self, rules: Rules, moves: Moves, files: Files) -> None:
         super().__init__(rules)

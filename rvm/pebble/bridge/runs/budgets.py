@@ -36,7 +36,7 @@ def byte_count(text: str) -> float:
 
 
 class Budget:
-    """What may be spent on a run: a ready plan, or terms to make one with."""
+    """The budget of a run: a ready plan, or terms to make one with."""
 
     def __init__(self, budget: int | str | Plan | None, terms: Mapping[str, Any]) -> None:
         self.terms = {name: value for name, value in terms.items() if value is not None}
@@ -105,7 +105,7 @@ class Budget:
             ) from None
 
     def pebbles(self, state: int, extra: int) -> int:
-        """How many pebbles there are for a run of unknown length."""
+        """The number of pebbles for a run of unknown length."""
         other = sorted(self.terms.keys() - {"pebbles", "memory", "price", "strategy"})
         if self.plan is not None or other or self.terms.get("strategy", "online") != "online":
             raise wrong(
@@ -162,12 +162,12 @@ class Budget:
 
 
 def free_of_charge(terms: Mapping[str, Any]) -> bool:
-    """Whether erasing was said to cost nothing."""
+    """Whether the terms say that erasing costs nothing."""
     return terms.get("price") == 0 or terms.get("strategy") == "online"
 
 
 def refuse_reversible(name: str) -> UsageError:
-    """P001: a run of unknown length erases states, and nothing was said of that."""
+    """UsageError P001: a run of unknown length erases states, but the terms do not allow it."""
     return wrong(
         f"a run of unknown length erases states, and `{name}` can be undone",
         "say price=0: erasing costs nothing",

@@ -53,7 +53,7 @@ def prepared(program: Program, name: str, undo: bool, options: Options, calls: f
         # A chain is a loop even if its step has none.
         options = replace(options, engine="native")
     ready: list[Any] = []
-    """What launches calls, and the memory that their parameters take."""
+    """Launches of calls, and the memory for their parameters."""
 
     def call(regs: list[Any]) -> list[Any]:
         if not ready:
@@ -107,7 +107,7 @@ class FunctionSteps(Moves):
             self.turn: tuple[Callee, Callee] = made(in_place, False), made(in_place, True)
         changed = image_of(program).inout[name]
         self.passing = sorted(changed - set(own.y))
-        """Registers besides y that the function changes on its way, and has to put back."""
+        """Other registers than y that the function changes and must restore."""
         zero = zeros(self.function, self.after.layout, x0)
         values = {self.after.name: zero, self.before.name: x0, **constants}
         if own.number is not None:
@@ -238,7 +238,7 @@ class FunctionSteps(Moves):
         return self._value([protected(v) if isinstance(v, np.ndarray) else v for v in x])
 
     def _value(self, x: Raw) -> Any:
-        """A state as Python has it; its arrays are those of the run."""
+        """A state as Python values; its arrays are those of the run."""
         regs: list[Any] = [None] * len(self.function.registers)
         for slot, value in zip(self.step.y, x, strict=True):
             regs[slot] = value

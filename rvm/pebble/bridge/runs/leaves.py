@@ -1,4 +1,4 @@
-"""The leaves of states: arrays, numbers, bytes; what they are, and what is done with them."""
+"""The leaves of states: arrays, numbers, bytes; their kinds, and operations on them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NUMBERS: dict[type, tuple[type, ...]] = {
     complex: (complex, np.complexfloating),
     bytes: (bytes,),
 }
-"""What may be a leaf beside arrays, and what a step may give back for it."""
+"""The types of leaves besides arrays, and those that a step may return for each."""
 NUMBER_BYTES = {bool: 8, int: 8, float: 8, complex: 16}
 COMPARED = 1 << 14
 """Elements that are compared at a time."""
@@ -48,7 +48,7 @@ Leaf = ArrayLeaf | PlainLeaf
 
 
 class OddError(Exception):
-    """Something is out of the ordinary, and is to be looked at more closely."""
+    """An unusual value that must be examined more closely."""
 
 
 def leaf_keeper(leaf: Leaf) -> Callable[[Any], Any]:
@@ -83,7 +83,7 @@ def protected(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def owned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """An array that stands for itself and can't be changed: a copy of what is part of another."""
+    """An array with its own memory that can't be changed: a copy of a part of another."""
     if array.base is not None:
         array = array.copy()
     array.setflags(write=False)
@@ -91,7 +91,7 @@ def owned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def opened(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """An array that can be changed again: a copy of what is part of another."""
+    """An array that can be changed again: a copy of a part of another."""
     if array.base is not None:
         return array.copy()
     array.setflags(write=True)
@@ -106,7 +106,7 @@ def leaf_bytes(leaf: Leaf) -> int:
 
 
 def fits(leaf: Leaf, value: Any) -> bool:
-    """Whether a value is such a leaf."""
+    """Whether a value has the kind and shape of a leaf."""
     if isinstance(leaf, PlainLeaf):
         return isinstance(value, NUMBERS[leaf.type])
     return isinstance(value, np.ndarray) and value.dtype == leaf.dtype and value.shape == leaf.shape
@@ -124,7 +124,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def in_words(value: Any) -> str:
-    """What a value is, for messages."""
+    """A description of a value, for messages."""
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{list(value.shape)}"
     if isinstance(value, tuple):

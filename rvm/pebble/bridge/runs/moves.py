@@ -31,7 +31,7 @@ Step = Callable[..., Any]
 WRITES = ("new", "out", "in place")
 AFTER = "the state that a step gave"
 READ_ONLY = "read-only"
-"""What NumPy says when an array is written to that can't be changed."""
+"""NumPy's message for writing to an array that can't be changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Steps:
     constants: Mapping[str, Any]
 
     def bound(self, function: Step) -> Callable[[Any, int], Any]:
-        """A function of a state and a number, whatever of this the step takes."""
+        """A function of a state and a number, for a step that takes either or both."""
         constants = self.constants
         if self.number:
             return (lambda x, k: function(x, k, **constants)) if constants else function
@@ -54,7 +54,7 @@ class Steps:
 
 
 def told(error: Exception, what: str) -> None:
-    """Say where an error comes from; P041 if it is from writing to a state that is held."""
+    """Add the place to an error; P041 if it is from writing to a state that is held."""
     if isinstance(error, ValueError) and READ_ONLY in str(error):
         raise UsageError(
             "P041",
@@ -65,7 +65,7 @@ def told(error: Exception, what: str) -> None:
 
 
 class Moves(ABC):
-    """What moves do to states.  A state that is given up must not be used any more."""
+    """The effect of moves on states. A freed state must not be used any more."""
 
     x0: Any
     """The input as the run holds it."""
@@ -121,15 +121,15 @@ class Moves(ABC):
 
     @abstractmethod
     def given(self, x: Any) -> Any:
-        """A state as the caller has it, who may keep it while the run goes on."""
+        """A state in the caller's form, which may be kept while the run continues."""
 
     @abstractmethod
     def result(self, x: Any) -> Any:
-        """A state as the caller has it, when the run is over."""
+        """A state in the caller's form, when the run is over."""
 
     @abstractmethod
     def leaves(self, x: Any) -> Sequence[Any]:
-        """What is written of x to disk."""
+        """The leaves of x that are written to disk."""
 
     @abstractmethod
     def loaded(self, files: Files, node: int) -> Any:
@@ -238,7 +238,7 @@ class Buffers(PythonMoves):
         return self._open(self.spare.pop()) if self.spare else self.form.buffer()
 
     def free(self, x: Any) -> None:
-        """Give a buffer back; what is in it will be written over."""
+        """Free a buffer; its contents will be overwritten."""
         self.spare.append(x)
 
     def _open(self, x: Any, flag: bool = True) -> Any:

@@ -1,4 +1,4 @@
-"""What runs give: a last state, a gradient, a walk back; each with its plan and what was done."""
+"""The results of runs: a last state, a gradient, a walk back; each with its plan and counts."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Walk(Iterator[tuple[int, Any]]):
 
     @property
     def n(self) -> int:
-        """How many steps there are; of a run of unknown length, so far."""
+        """The number of steps; in a run of unknown length, those so far."""
         return self._run.n
 
     @property
@@ -82,11 +82,11 @@ class Walk(Iterator[tuple[int, Any]]):
 
     @property
     def played(self) -> Tally:
-        """What was done so far, as it was counted."""
+        """The counts so far."""
         return self._run.board.tally()
 
     def close(self) -> None:
-        """End the walk, and remove what it has on disk."""
+        """End the walk, and remove its files."""
         self._steps.close()  # type: ignore[attr-defined]
         self._run.files.close()
 
@@ -98,7 +98,7 @@ class Walk(Iterator[tuple[int, Any]]):
 
 
 def _told(n: int, plan: Plan | None, played: Tally) -> str:
-    """A run in a line: how long, by what, and what was done."""
+    """A run in a line: its length, plan and counts."""
     by = "online" if plan is None else plan.strategy
     parts = [f"{n:,} step{'s' if n != 1 else ''} by {by}: {played.moves:,.0f} moves"]
     parts += [f"peak {played.peak:,.0f}", f"{played.erased:,.0f} erased"]

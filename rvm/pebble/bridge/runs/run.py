@@ -1,4 +1,4 @@
-"""One run of an iteration: its plan, its board, and what it does on the way there and back."""
+"""One run of an iteration: its plan, its board, and its actions in both directions."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from rvm.pebble.terms import wrong
 
 AS_BEFORE = "the input is as it was, and nothing is left on disk"
 LONGEST = 1 << 62
-"""How many steps a run of unknown length may have."""
+"""The largest number of steps of a run of unknown length."""
 CALLS = 1 << 20
-"""How many calls a run of unknown length is thought to have."""
+"""The assumed number of calls in a run of unknown length."""
 
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How steps of a chain are done; see `rvm.pebble.iterate`."""
+    """The execution of a chain's steps; see `rvm.pebble.iterate`."""
 
     step: Step | FunctionHandle
     adjoint: Step | None
@@ -66,7 +66,7 @@ class Run:
         self.goal = goal
         self.until = until
         self.most = n
-        """How many steps there may be."""
+        """The largest number of steps."""
         self.moves: Moves
         self.raw: Any = None
         """The state that `states` is at, as the moves have it."""
@@ -122,7 +122,7 @@ class Run:
             self._adjoints = FunctionAdjoints(moves, calls)
 
     def _extra(self, goal: str) -> int:
-        """How many states there are in memory besides the pebbles, at most."""
+        """The largest number of states in memory besides the pebbles."""
         moves = self.moves
         if goal != "gradient":
             return moves.scratch
@@ -135,13 +135,13 @@ class Run:
 
     @property
     def adjoints(self) -> Adjoints:
-        """How adjoints go back, in a run for a gradient."""
+        """The propagation of adjoints, in a run for a gradient."""
         assert self._adjoints is not None
         return self._adjoints
 
     @property
     def n(self) -> int:
-        """How many steps there are; of a run of unknown length, so far."""
+        """The number of steps; in a run of unknown length, those so far."""
         return self.plan.n if self.online is None and self.plan is not None else self._so_far
 
     @property
@@ -205,7 +205,7 @@ class Run:
     # ------------------------------------------------------------ there
 
     def reach(self) -> tuple[Any, Tally]:
-        """Go to the last state, which the caller may have; what was counted."""
+        """Go to the last state; return it for the caller, and the counts."""
         board = self.board
         if self.plan is not None:
             for block in self.plan.blocks(CHUNK):
@@ -219,7 +219,7 @@ class Run:
         return self.moves.result(board.pebbles.pop(self.n)), counted
 
     def _on_and_on(self) -> None:
-        """Go until the condition says so."""
+        """Run until the condition holds."""
         board, online, moves = self.board, self.online, self.moves
         assert online is not None and self.until is not None
         while self.most is None or online.n < self.most:

@@ -157,7 +157,7 @@ class Form:
             np.copyto(into, array)
 
     def copy(self, state: Any) -> Any:
-        """A state of its own that can be changed."""
+        """A separate state that can be changed."""
         return self.over(np.copy, state)
 
     def no_adjoint(self) -> Any:
