@@ -27,7 +27,7 @@ FRAME_BYTES = 512
 """The number of bytes that a frame counts against the memory limit."""
 
 NEAR = 3
-"""How many of the calls that led to an error are named, besides the outermost."""
+"""The number of calls leading to an error that are named, besides the outermost."""
 
 
 @dataclass(slots=True)

@@ -72,7 +72,7 @@ class TypeValue:
 
 
 Types = Mapping[str, TypeValue]
-"""What the type parameters around, and the parameters that are functions, stand for."""
+"""The values of type parameters, and of parameters that are functions."""
 
 
 def length_name(parameter: str, axis: int) -> str:
@@ -120,7 +120,7 @@ def named_function(node: Node) -> TypeRef | None:
 
 
 def instance_text(types: Types) -> str:
-    """What type parameters stand for, for a message: `T = f64, f = plus`."""
+    """The values of type parameters, for a message: `T = f64, f = plus`."""
     return ", ".join(f"{plain(n)} = {v}" for n, v in types.items() if not v.name.startswith(IDLE))
 
 

@@ -61,7 +61,7 @@ def record_of(group: NameGroup, rank: int) -> TypeValue:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What is known of a value outside of any program: types that its numbers may be of.
+    """The types that a value from outside of programs may have.
 
     The first that a parameter allows is it.  A `weak` one, a plain number, says nothing where
     another argument has said something.
@@ -179,7 +179,7 @@ class Inference:
             self.set(p.name, TypeValue(NUMBERS, value.elem) if _is_scalar(p) else value, where)
 
     def given(self, written: TypeRef, value: Any, where: str, *, weak: bool) -> None:
-        """What follows from a caller's value, of a record a mapping or an object of its fields.
+        """Infer from a caller's value; for a record, a mapping or an object with its fields.
 
         Weak ones are asked for last.
         """

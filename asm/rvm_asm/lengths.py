@@ -93,7 +93,7 @@ class Fitting:
                     )
 
     def _wanted(self, dim: Expr | None, sizes: Sequence[Sizes]) -> int | None:
-        """What the callee demands of a length: a constant, or what another argument has."""
+        """The callee's requirement for a length: a constant, or that of another argument."""
         if isinstance(dim, Apply) and dim.fn in LENGTHS and isinstance(dim.args[0], Place):
             of = dim.args[0]
             axis = known(dim.args[1]) if len(dim.args) > 1 else 0

@@ -29,7 +29,7 @@ MAX_MESSAGE = 300
 
 
 class Words:
-    """What messages say of the assembly language's statements, and what a front end has instead.
+    """The wording of messages about statements, and its replacement in a front end.
 
     Pairs of a pattern and a text, or a function of the match, which are applied in order.
     """

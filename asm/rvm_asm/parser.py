@@ -26,7 +26,7 @@ from rvm_asm.stats import (
 )
 
 KEPT = ("none", "values", "numbers", "faults")
-"""What a disassembly says that it keeps."""
+"""The comment of a disassembly about what it keeps."""
 
 
 class _Parser(StatementParser):

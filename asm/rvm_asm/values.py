@@ -313,7 +313,7 @@ class ValueReader:
             self.fault(fault, node)
 
     def resolve(self, node: Ref) -> tuple[Binding | Lit, tuple[Step, ...]]:
-        """What a name with its steps means: a register with a path, a record, a length, a value."""
+        """The meaning of a name and its steps: a register and path, a record, length or value."""
         binding, steps = self._lookup(node)
         path: list[Step] = []
         if isinstance(binding, Alias) and steps:

@@ -46,7 +46,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What a function and its gradient cost at some lengths."""
+    """The costs of a function and its gradient at some lengths."""
 
     source: Row
     gradient: Row

@@ -1,4 +1,4 @@
-"""What evaluating a term costs, counted as paper 003 counts: moves, additions, products, others.
+"""The cost of evaluating a term, counted as in paper 003: moves, additions, products, others.
 
 `figure` is the account of its figure 11 as printed.  `work` is the one in which the bound on
 gradients holds: what is bound, named, taken apart or constant moves nothing.

@@ -55,7 +55,7 @@ class Slot:
 
 Context = tuple[Slot, ...]
 Gains = Mapping[str, Term]
-"""What the adjoints of variables of the context gain."""
+"""The terms that the adjoints of variables of the context receive."""
 
 
 def slots(p: Pattern, t: Type) -> Context:

@@ -66,7 +66,7 @@ def term_of(e: Expr, args: Sequence[Term]) -> Term:
 
 
 def adjoint_gains(e: Op, args: Sequence[Term], z: Term) -> tuple[Term | None, ...]:
-    """What the adjoint of each argument of a typed function gains, if that of its value is `z`.
+    """The terms for the adjoints of a typed function's arguments, if that of its value is `z`.
 
     `args` are the arguments as they are named; None where an argument carries no derivative.
     """

@@ -155,7 +155,7 @@ class PureFunction:
         return out
 
     def explain(self) -> str:
-        """What becomes of each value with a name, and how many bytes it takes.
+        """The implementation of each named value, and its size in bytes.
 
         It is put in, held by an ancilla, updated in place, stored, or a schedule keeps some states.
         """
@@ -167,7 +167,7 @@ class PureFunction:
         return "\n    ".join((f"{self.name}:", *lines))
 
     def cost(self, wrt: str | Sequence[str] = (), **lengths: int) -> Account:
-        """What the function and its gradient cost where the named lengths, and counts, are these.
+        """The costs of the function and its gradient for these lengths and counts.
 
         UsageError U006 where a length is not among them and follows from none.
         """

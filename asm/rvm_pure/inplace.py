@@ -50,7 +50,7 @@ Plan = tuple[tuple[str, ...], tuple[int, ...], list[tuple[int, Step]]]
 
 
 def plan(e: Fold, element: Term, names: Names, floats: bool) -> Plan | None:
-    """How the state of a fold over such elements goes from one to the next in place, if it can.
+    """A plan for updating the state of a fold over such elements in place, if there is one.
 
     Inexact numbers are updated only if `floats` says so.
     """

@@ -1,4 +1,4 @@
-"""What a traced function did, as lets: each operation is a typed term with a name."""
+"""The operations of a traced function as lets: each is a typed term with a name."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Recorder:
         return Var(name, type=done.type)
 
     def block(self, made: Callable[[], Term]) -> Term:
-        """What a function gives, after the lets that it takes."""
+        """The result of a function, after the lets that it needs."""
         outer, self.lets = self.lets, []
         try:
             body = made()

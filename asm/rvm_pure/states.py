@@ -178,7 +178,7 @@ class States(Syntax):
         return made
 
     def _pebbles(self, e: Fold) -> int:
-        """How many states there may be besides the first and the last."""
+        """The number of states allowed besides the first and the last."""
         t, memory = e.init.type, self.keep.memory
         assert t is not None
         if memory is None:

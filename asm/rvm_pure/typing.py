@@ -485,7 +485,7 @@ def _a(t: Type | None) -> str:
 
 
 def joined(a: Type, b: Type) -> Type | None:
-    """What two types are together, if they differ at most in what is known of lengths."""
+    """The common type of two types that differ at most in known lengths."""
     match a, b:
         case Arr(x, m), Arr(y, n):
             elem = joined(x, y)

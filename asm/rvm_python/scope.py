@@ -19,7 +19,7 @@ class _Missing:
 
 
 MISSING: Final = _Missing()
-"""What a name stands for that nothing is called."""
+"""The meaning of an undefined name."""
 
 
 @dataclass(eq=False, slots=True)
@@ -91,7 +91,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 class Outside:
-    """What a function sees outside of itself: its closure, its module, what is built in."""
+    """The names visible to a function from outside: its closure, its module, the builtins."""
 
     def __init__(self, function: FunctionType, captured: Captured) -> None:
         self._function = function
@@ -100,7 +100,7 @@ class Outside:
         self._cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
 
     def named(self, name: str) -> Any:
-        """What a name stands for; MISSING if nothing is called so."""
+        """The meaning of a name; MISSING if it is undefined."""
         note = self._captured.note
         if name in self._cells:
             cell = self._cells[name]
@@ -110,7 +110,7 @@ class Outside:
         return getattr(builtins, name, MISSING) if found is MISSING else found
 
     def part(self, whole: Any, name: str) -> Any:
-        """What a module or a class has under a name."""
+        """The attribute of a module or class with this name."""
         if not isinstance(whole, (ModuleType, type)):
             return MISSING
         found = getattr(whole, name, MISSING)

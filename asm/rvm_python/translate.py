@@ -1,4 +1,4 @@
-"""What has been made of one function in Python: a program for each set of argument types."""
+"""The translation of one function in Python: a program for each combination of argument types."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Translation:
         return found
 
     def _kind(self, name: str, values: Mapping[str, Any] | None) -> object:
-        """What of an argument its type depends on."""
+        """The part of an argument on which its type depends."""
         assert values is not None
         try:
             value = values[name]

@@ -14,7 +14,7 @@ from types import CodeType
 PROMPT = "<stdin>"
 _FUTURE = __future__.annotations.compiler_flag
 _MOST_LINES = 400
-"""How long a function may be that is looked for."""
+"""The largest number of lines of a function that is searched for."""
 
 
 @lru_cache(maxsize=64)

@@ -1,4 +1,4 @@
-"""What an instruction costs: operations by class and type, checks, and the bits it overwrites.
+"""The cost of an instruction: operations by class and type, checks, and bits overwritten.
 
 A cost belongs to an instruction's text and to the lengths of its arrays, never to the values that
 it meets: both sides of an `and` count, and so does the body of a `when`.  Each function of an

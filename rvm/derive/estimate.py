@@ -1,4 +1,4 @@
-"""How wrong a gradient is: an estimate from runs that round otherwise, and from tangents.
+"""The error of a gradient, estimated from runs with perturbed rounding and from tangents.
 
 Two things are asked.  How far is the gradient from those that perturbed rounding gives, in the run
 forwards and in that back (`rvm.image.nudged`)?  That misses what depends on a branch which both

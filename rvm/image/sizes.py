@@ -1,4 +1,4 @@
-"""How large ancillas have been: registers of the machine's own, and what keeps them.
+"""The sizes of ancillas: internal registers that record them, and the code for this.
 
 Where an ancilla of an inexact type is freed and what it holds is not known by construction
 (`rvm.verify.matching`), how far rounding may have carried it is `ε n S`: n the updates that it has

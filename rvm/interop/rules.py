@@ -28,7 +28,7 @@ def smooth(ported: Port, slots: Sequence[int], values: Sequence[Any]) -> list[An
 
 
 def by_input(ported: Port, found: Sequence[Any]) -> list[Any]:
-    """What was found for the smooth inputs, with None between for the others."""
+    """The results for the smooth inputs, with None in between for the others."""
     known = dict(zip(ported.smooth_inputs, found, strict=True))
     return [known.get(k) for k in ported.inputs]
 
@@ -41,7 +41,7 @@ def curve(
     dots: Sequence[Any],
     seed_dots: Iterable[Any],
 ) -> tuple[Values, Values]:
-    """How `backward` changes with inputs and seeds, and how the outputs do: along tangents.
+    """The derivatives of `backward` and of the outputs along tangents of inputs and seeds.
 
     The adjoint of x is the gradient of L = seeds · outputs.  Its change along (dots, seed_dots) is
     the gradient of L's tangent, seed_dots · outputs + seeds · (tangents of outputs).  And as second

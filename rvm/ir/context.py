@@ -1,4 +1,4 @@
-"""What generated code shares with its caller: the fields of the context, and a frame's slots.
+"""The data that generated code shares with its caller: the context, and a frame's slots.
 
 The context is a row of 64-bit fields.  A frame's registers are a row of 64-bit slots: one for a
 scalar (two for a complex number), for an array its pointer, its owner, then lengths and strides in

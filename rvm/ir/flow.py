@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from rvm.image import Code
 
 FALLS, JUMPS, RETURNS = "falls", "jumps", "returns"
-"""How a piece ends: by falling into what follows it, by a jump, or by the return of a call."""
+"""The end of a basic block: falling through, a jump, or the return of a call."""
 
 
 @dataclass(frozen=True, slots=True)

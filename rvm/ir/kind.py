@@ -11,7 +11,7 @@ INNER, ANYWHERE = -1, -2
 
 
 class Kind(NamedTuple):
-    """What is made of a code: `entry` is a root's gate, INNER or ANYWHERE.
+    """The kind of code to make: `entry` is a root's gate, INNER or ANYWHERE.
 
     A root for one gate is made of proper loops, which optimise well; one for all gates is made
     once, and serves until a run has gone on for long.

@@ -74,7 +74,7 @@ def keep(b: Builder, *pairs: tuple[Scalar, Parts, Parts]) -> None:
 
 
 def taken(b: Builder, t: Scalar, guess: Parts) -> Parts:
-    """What there was, from what undoing gives and the gap on top, which has been asked for."""
+    """The old value, from the result of undoing and the gap on top, which must exist."""
     if not b.writes:
         return guess
     parts = parts_of(guess)

@@ -15,7 +15,7 @@ from rvm.image import Code
 from rvm.ir.flow import JUMPS, Cycle, Edge, Flow
 
 MAX_DEPTH = 12
-"""How deep whole pieces may nest: Python nests no more than 20 loops."""
+"""The largest nesting depth of structured pieces: Python nests at most 20 loops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ Pieces = tuple[Straight | Choice | Again | Loop, ...]
 
 
 class Jumping(Exception):
-    """What cannot be done without jumps."""
+    """Code that cannot be expressed without jumps."""
 
 
 class Structure:
@@ -143,7 +143,7 @@ def _ends(body: Pieces) -> bool:
 
 
 def height(pieces: Pieces) -> int:
-    """How deep loops and choices nest."""
+    """The nesting depth of loops and conditionals."""
     deepest = 0
     for piece in pieces:
         match piece:

@@ -29,7 +29,7 @@ FEW = 2 * BLOCK
 QUICK = 24
 """The operations that such an element takes at most."""
 LONG = frozenset(["written", "pure", "helper", "table", "if", "loop", "bound", "trouble"])
-"""What a quickly computed element does not do."""
+"""Operations that a quickly computed element does not have."""
 
 
 def operation(b: Builder, fn: str, t: Scalar) -> Step:
@@ -39,7 +39,7 @@ def operation(b: Builder, fn: str, t: Scalar) -> Step:
 
 
 def identity(fn: str, t: Scalar) -> Parts:
-    """What leaves every number as it is, if it is not complex: of sums of floats that is -0."""
+    """The neutral element of a reduction, for real numbers: -0 for sums of floats."""
     zero = -0.0 if t.is_float else complex(-0.0, -0.0) if t.is_complex else system(t).zero
     return raw(system(t).literal(1) if fn == "*" else zero, t)
 
@@ -51,7 +51,7 @@ def chosen(b: Builder, condition: Node, x: Parts, y: Parts) -> Parts:
 
 
 def unless_empty(b: Builder, fn: str, t: Scalar, count: Node, found: Parts) -> Parts:
-    """What was found, where there was something; else the number 0 or 1."""
+    """The result, if there were any elements; else the number 0 or 1."""
     nothing = raw(system(t).literal(1 if fn == "*" else 0), t)
     return chosen(b, b.op("eq", count, b.i64(0)), nothing, found)
 
@@ -169,7 +169,7 @@ class _Partial:
     # ------------------------------------------------------------ few elements
 
     def of_few(self, element: Element) -> Parts:
-        """What so many elements give as there are machine registers for; LLVM unrolls the loop."""
+        """The reduction of as many elements as fit into registers; LLVM unrolls the loop."""
         b = self.b
         self.fill(0, BLOCK, "straight")
 
@@ -189,7 +189,7 @@ class _Partial:
     # ------------------------------------------------------------ some elements
 
     def of_some(self, element: Element) -> Parts:
-        """What as many elements give as there are partial results, or fewer: blocks of them.
+        """The reduction of at most as many elements as there are partial results, in blocks.
 
         The second half is added to the first at once, which is what the tree begins with.
         """
@@ -224,7 +224,7 @@ class _Partial:
     # ------------------------------------------------------------ many elements
 
     def of_many(self, dims: Sequence[Node], element: Element, quick: bool, full: bool) -> Parts:
-        """What any number of elements gives; `full`: at least one for each partial result."""
+        """The reduction of any number of elements; `full`: at least one for each partial result."""
         b, half = self.b, WIDTH // 2
         more = b.op("gt", self.count, b.i64(half))
         if full:

@@ -211,7 +211,7 @@ def at(b: Builder, view: View, indices: Indices) -> Element:
 
 
 def strides(b: Builder, view: View) -> list[Node]:
-    """How many bytes the elements of a view are apart along each of its axes."""
+    """The distance in bytes between elements of a view along each of its axes."""
     along = zip(view.axes, view.steps, strict=True)
     found = ((b.op("stride", kind=I64, aux=(view.reg, axis)), by) for axis, by in along)
     return [_scaled(b, stride, by) for stride, by in found]
@@ -310,7 +310,7 @@ def value(b: Builder, node: Expr) -> Parts:
 
 
 def peeked(b: Builder, place: Place, what: str) -> Parts:
-    """What a stack in memory says of itself."""
+    """The top or length of a stack in memory."""
     if what == "len":
         return b.helper("rvm_stack_count", I64, b.get(b.stacks[place.reg]))
     return read(b, located(b, place))

@@ -56,7 +56,7 @@ def zeros(code: Code, flow: Flow) -> Zeros:
 
 
 class _Uses:
-    """What a code does with its local floats: with sums, and with ancillas.
+    """A code's uses of its local floats: of sums, and of ancillas.
 
     An ancilla is known by the position of its `alloc` less the length of the code, which is below
     0; of one register there may be several.

@@ -284,7 +284,7 @@ def _arg(node: Expr) -> Arg:
 
 
 def surplus(indices: int, rank: int) -> str:
-    """What is wrong with so many indices of what has fewer dimensions."""
+    """The message for more indices than there are dimensions."""
     if not rank:
         return "this is not an array, so it has no elements"
     many = "indices" if indices > 1 else "index"

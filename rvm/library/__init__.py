@@ -1,1 +1,1 @@
-"""What callers hold: functions as callables, maps over lanes, programs from files."""
+"""The objects that callers use: functions as callables, maps over lanes, programs from files."""

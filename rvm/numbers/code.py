@@ -25,7 +25,7 @@ raw number."""
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """How a function is computed on one number type.
+    """The code of a function on one number type.
 
     `python` is an inline template for generated source: `{0}`, `{1}` … are the arguments,
     `{t0}`, `{t1}` … fresh names for `:=`.  Every template is closed (a call or in parentheses) and

@@ -121,7 +121,7 @@ def _angle(x: Node, frac: int | None) -> Angle:
 
 @name
 def lifted(part: int, x: Any, frac: int | None) -> Any:
-    """What `factors` gives for an angle, by number."""
+    """The result of `factors` for an angle, by index."""
     return factors(*(_parts(x) if frac is None else (x, -frac)))[part]
 
 
@@ -155,7 +155,7 @@ def factor_code(part: int, frac: int | None) -> Code:
 
 
 KINDS = {"turned": (BIT,), "shear": (I64,)}
-"""What arguments after the first are, where not all are of one kind."""
+"""The kinds of the arguments after the first, if they differ."""
 
 
 def lifting_bodies(kind: str, title: str) -> dict[str, Body]:

@@ -31,7 +31,7 @@ for _gap, _nibble in _NIBBLES.items():
 _NONE = np.empty(0, np.uint64)
 _SHIFTS = {bits: np.arange(0, WORD, bits, dtype=np.uint64) for bits in (2, 4, WORD)}
 Height = tuple[int, int, int]
-"""How many entries the three stacks have."""
+"""The numbers of entries on the three stacks."""
 Snapshot = tuple[tuple[int, bytes], ...]
 """Of each stack how many entries it has, and its words."""
 
@@ -76,7 +76,7 @@ class Packed:
 
     @property
     def room(self) -> int:
-        """How many more entries there is room for."""
+        """The number of entries for which there is room."""
         return len(self.block) * WORD // self.bits - self.count
 
     def clear(self) -> None:
@@ -170,7 +170,7 @@ class Residue:
 
     @property
     def height(self) -> Height:
-        """What `fall` takes the stacks back to, if they were only pushed on, or only popped."""
+        """The height to which `fall` returns the stacks, if all were pushed or all popped."""
         return self.codes.count, self.nibbles.count, self.wholes.count
 
     def fall(self, height: Height) -> None:

@@ -31,14 +31,14 @@ from rvm.types import Scalar
 PASSED = 64
 """The updates that a call is taken to have made to a value that it was passed."""
 LOST = 0.25
-"""What is this part of the value that is expected, or more, leaves nothing to be seen of it."""
+"""A residue of at least this part of the expected value leaves no digit of it."""
 RERUNS, MOVED, MOST_TICKS = 5, 0.25, 50_000
 """So many runs with perturbed rounding are made before a residue is refused; it is rounding if one
 of them moves it by this part of itself.  None are made for runs of more ticks."""
 RETURN = 2.0**-40
-"""How far a gradient's values may be from where they began, in parts of themselves."""
+"""The allowed relative distance of a gradient's restored values from their start."""
 AGREEMENT = 1e-6
-"""How large the estimated error of a gradient may be, in parts of itself, without a tolerance."""
+"""The allowed relative error of a gradient, as estimated, if no tolerance is given."""
 DIRECTIONS, SPREAD, STEPS, ULPS = 2, 3, 4, 4
 """What an estimate is made of: tangents, runs with perturbed rounding, by how much results are
 moved there, units in the last place.  One step would often take back another."""
@@ -56,7 +56,7 @@ CONTRACTS = (
     "rounding erases the start of a run that contracts: take the gradient in strict mode, "
     "push the values that would be lost, or use fixed-point numbers"
 )
-"""What to do where values do not return."""
+"""Advice where values do not return."""
 CALLED = (
     "a run that contracts forgets its start by rounding, and the log of strict mode undoes the "
     "whole run, no part of it on the way: take the gradient by `f.grad` or `rvm grad` in strict "
@@ -66,7 +66,7 @@ CALLED = (
 
 
 def extent(x: Any) -> Any:
-    """How large numbers are, by which residues are measured: of complex ones |re| + |im|.
+    """The sizes of numbers to which residues are relative: for complex ones |re| + |im|.
 
     Which every engine computes to the same bits, and vectors of them too.
     """
@@ -74,7 +74,7 @@ def extent(x: Any) -> Any:
 
 
 def allowance(t: Scalar, size: Any, updates: Any, tolerance: float | None) -> Any:
-    """How far rounding may have carried a place: `size` is S and `updates` n."""
+    """The distance that rounding may carry a place: `size` is S and `updates` n."""
     return size * (system(t).unit * np.maximum(updates, 1.0) if tolerance is None else tolerance)
 
 
@@ -86,7 +86,7 @@ def is_lost(off: Any, expected: Any) -> Any:
 def passed_drift(
     t: Scalar, held: Any, expected: Any, tolerance: float | None, restored: bool
 ) -> float:
-    """How far a value that a call was passed is from what it was, in parts of what is allowed.
+    """The distance of a value passed to a call from its original, relative to the allowed one.
 
     Up to 1 it is rounding.  `restored`: by construction it is, and counts as 0.
     """

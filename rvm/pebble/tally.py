@@ -1,4 +1,4 @@
-"""What a stretch of a schedule costs: plain sums, and running levels with their highest points.
+"""The cost of a stretch of a schedule: plain sums, and running levels with their maxima.
 
 Tallies of two stretches add up to the tally of both, and the tally of a stretch undone follows from
 its own.  So the cost of a schedule is known without playing it.

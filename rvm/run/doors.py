@@ -55,7 +55,7 @@ def door(method: Callable[P, T]) -> Callable[P, T]:
 
 
 def told(error: KeyboardInterrupt) -> KeyboardInterrupt:
-    """What Ctrl-C raises out of a call that changes no inputs, and says so; other errors stay."""
+    """The error for Ctrl-C in a call that changes no inputs; other errors are unchanged."""
     found = interrupted() if is_ctrl_c(error) else error
     if isinstance(found, Interrupted):
         found.hint = UNCHANGED

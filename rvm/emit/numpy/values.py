@@ -70,7 +70,7 @@ class LaneValues:
 
     @property
     def lines(self) -> list[str]:
-        """What has been printed."""
+        """The printed lines."""
         return self.scalars.text.lines
 
     # ------------------------------------------------------------ statements
@@ -248,10 +248,10 @@ class LaneValues:
         self.guard, self.known.have = outside, known
 
     def _held(self, place: Place) -> Value:
-        """What a place holds."""
+        """The value of a place."""
         return places.held(self, place)
 
 
 def _code(node: Apply) -> Code:
-    """How a function is computed."""
+    """The code of a function."""
     return implementation(node.fn, tuple(elem_of(type_of(a)) for a in node.args))

@@ -1,4 +1,4 @@
-"""What Python takes whole: numbers of every type, functions of the table, arrays and stacks.
+"""Operations for Python: numbers of every type, functions of the table, arrays and stacks.
 
 A scalar is one number in one variable, a complex one too.  A function is a `template`, that
 of the number system; statements on arrays and stacks are `line`s, that call a function of
@@ -35,10 +35,10 @@ from rvm.types import F64, Array, Scalar, Stack, elem_of, rank_of
 ARRAY = "array"
 """The kind of arrays."""
 CHOICE = "choose"
-"""What is lazy of arrays too, for its first argument is a scalar."""
+"""The lazy function for arrays too, since its first argument is a scalar."""
 CHANGES = frozenset(["set", "store", "line", "text", "poke", "begin"])
 TAKEN = "taken"
-"""What stands in a template that takes a gap from the strict log, for a function of the table."""
+"""The name in a template that takes a gap from the strict log, for a function of the table."""
 
 
 class PythonBuilder(Builder):
@@ -145,7 +145,7 @@ class PythonBuilder(Builder):
         return elem_of(self.function.registers[reg].type).name
 
     def inside(self, body: Callable[[], object]) -> list[Node]:
-        """What is found out inside is not known outside."""
+        """Facts found inside are not known outside."""
         outer, self._known = self._known, dict(self._known)
         try:
             return super().inside(body)
@@ -196,7 +196,7 @@ class PythonBuilder(Builder):
         return made
 
     def _template(self, node: Apply) -> str:
-        """What computes a function."""
+        """The template of a function."""
         fn, args = node.fn, node.args
         elems = tuple(elem_of(type_of(a)) for a in args)
         code, bits = implementation(fn, elems), elems[0].bits
@@ -372,7 +372,7 @@ class PythonBuilder(Builder):
         return self.raw(system(t).zero, t)
 
     def _exactly(self, test: str, t: Scalar) -> str:
-        """What is added to a test for another number: a test that is made where bits count."""
+        """The addition to a test for another number that makes it a test of bits, if needed."""
         if t.is_exact:
             return ""
         self.asks_exactly = True
@@ -432,7 +432,7 @@ class PythonBuilder(Builder):
 
 
 def same(node: Node) -> object:
-    """What equal constants, and else only a node and itself, have in common."""
+    """A key shared by equal constants; any other node has its own."""
     return (node.kind, repr(node.aux)) if node.op == "constant" else node
 
 

@@ -49,9 +49,9 @@ STORES = ("set", "store")
 CHANGES = frozenset(["if", "poke", "text"])
 EFFECTS = CHANGES.union(["set", "store", "trouble", "bound", "line"])
 PRINTED = frozenset(["text", "way", "perform", "done", "between", "edge"])
-"""What needs no values: lines that are there, and marks."""
+"""Items without values: existing lines, and marks."""
 FIXED = frozenset(["constant", "argument", "slot"])
-"""What is the same wherever it stands."""
+"""Operations whose value does not depend on their position."""
 COUNTED = {"wadd": "+=", "wsub": "-="}
 AUGMENTED = {f"({{0}} {sign} {{1}})": sign for sign in "+-*/^"}
 """Templates that an augmented assignment does in place, and the operator that it has."""
@@ -79,14 +79,14 @@ class Lines:
         self.elements: set[int] = set()
         """Array registers whose elements are accessed through a memoryview."""
         self.temps = 0
-        """How many variables have been used for values."""
+        """The number of variables used for values."""
         self.begin()
 
     def begin(self) -> None:
         """Begin anew."""
         self.lines: list[str] = []
         self.done: int | None = None
-        """How many lines do the instruction; those behind them only count it."""
+        """The number of lines that execute the instruction; later ones only count it."""
         self._named: dict[Node, str] = {}
         self._own: set[Node] = set()
         """The values that have a line of their own."""
@@ -166,7 +166,7 @@ class Lines:
         self.lines.append(f"{targets} = {values}")
 
     def _target(self, node: Node) -> str:
-        """What is assigned to."""
+        """The target of an assignment."""
         if node.op == "poke":
             return self.text(node.args[1])
         return node.aux.name if node.op == "set" else self._element(node.aux[0], node.args[1:])

@@ -1,4 +1,4 @@
-"""What one function's code does, as Python: scalars in local variables, arrays of NumPy's."""
+"""The code of one function as Python: scalars in local variables, NumPy arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What machine code depends on, as text that names it.
+"""The dependences of machine code, as text that identifies it.
 
 Machine code is found again by the program that it was made of, so that nothing has to be
 transformed or printed before it is found, and LLVM need not be loaded.  Beside the program a name

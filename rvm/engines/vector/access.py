@@ -104,7 +104,7 @@ class Relation:
 
 
 def relation(one: Access, two: Access, stride: int | None) -> Relation:
-    """How two accesses of one register, none of them scattered, are related."""
+    """The relation of two accesses of one register, neither of them scattered."""
     if one.part and two.part and one.part != two.part:
         return Relation(never=True)
     delay: int | None = None

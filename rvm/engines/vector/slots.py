@@ -1,4 +1,4 @@
-"""What iterations change: scalar registers, and elements of arrays as iterations reach them.
+"""Slots, which iterations change: scalar registers, and elements of arrays as used.
 
 A slot that every iteration reaches is a *cell*.  If it is only ever combined with values (`add`,
 `xor`, `mul` …) it is a reduction, and a scan if it is read as well.  If it takes values that do not

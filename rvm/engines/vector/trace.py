@@ -1,4 +1,4 @@
-"""What an iteration does, as values: whatever changes a register or an element makes a new one.
+"""An iteration as values: every change of a register or an element makes a new one.
 
 The body is gone through once, as a run would go.  Each value that a scalar or an element is given
 is a register of its own, made once (R. Cytron et al., "Efficiently computing static single

@@ -1,4 +1,4 @@
-"""What derivative rules are written with: functions by name, and constants of an operand's type.
+"""Notation for derivative rules: functions by name, and constants of an operand's type.
 
 The arguments of a rule are typed expressions; what it gives is a template, for
 `rvm.isa.typing.typed`.

@@ -177,7 +177,7 @@ enter(
 
 
 def _likewise(name: str, g: Expr, v: Expr, x: Expr) -> Expr:
-    """What v gains in `sum_like(v, x)` or `spread_like(v, x)`: as a rule `name(g, v)`.
+    """The term for v in `sum_like(v, x)` or `spread_like(v, x)`: as a rule `name(g, v)`.
 
     Where v was broadcast g is summed; for a scalar v that is done for any function.
     """

@@ -1,4 +1,4 @@
-"""What rotations of integers and fixed-point numbers are made of; see `rvm.numbers.lifting`.
+"""The parts of rotations of integers and fixed-point numbers; see `rvm.numbers.lifting`.
 
 Here u is the angle t less the half turns that bring it within a quarter turn.
 """

@@ -26,7 +26,7 @@ from rvm.numbers.support import NAMES, name
 from rvm.types import F64, Array, Scalar, elem_of
 
 MACHINE, BLAS = "machine", "blas"
-"""What the names begin with, before a dot."""
+"""The prefixes of the names, before a dot."""
 LARGE = 1 << 15
 """Matrix products of more multiplications are left to BLAS in machine code."""
 LIBM = "exp expm1 exp2 sinh cosh tanh log log1p log2 log10 sin cos tan"

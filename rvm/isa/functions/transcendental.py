@@ -51,7 +51,7 @@ def _bell(x: Expr) -> Expr:
 
 
 def _below(x: Expr) -> Expr:
-    """How far an argument of `lgamma` is from the whole number below, 0 at poles."""
+    """The distance of an argument of `lgamma` from the whole number below, 0 at poles."""
     return x - fn("floor", x)
 
 

@@ -1,4 +1,4 @@
-"""What a family of schedules is: the schedules of one strategy for one chain, by their pebbles.
+"""Families of schedules: the schedules of one strategy for one chain, by pebbles.
 
 A family knows the fewest pebbles it can do with, what a schedule costs before it is made, and what
 is known about how good it is.

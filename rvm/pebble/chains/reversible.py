@@ -186,7 +186,7 @@ def reversible(n: int, pebbles: int, goal: str, unit: int = 1) -> Schedule:
 
 
 def moves(n: int, pebbles: int, goal: str, unit: int = 1) -> int:
-    """What `reversible` costs, from the tables alone; `knill.INFEASIBLE` or more: it cannot be."""
+    """The cost of `reversible`, from the tables alone; `knill.INFEASIBLE` or more: impossible."""
     if goal == "gradient":
         n -= 1
     if n == 0:

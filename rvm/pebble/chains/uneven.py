@@ -143,7 +143,7 @@ class Intervals:
 
 
 def positions(sizes: Sequence[float], budget: float) -> int:
-    """How many sets of the pieces' ends keep within the budget; `sizes[0]` is not used."""
+    """The number of sets of the pieces' ends within the budget; `sizes[0]` is not used."""
     held = np.zeros(1)
     for size in sizes[1:]:
         held = np.concatenate([held, held + size])
@@ -271,7 +271,7 @@ class Uneven(Family):
         return 2 * once - (self.costs[-1] if self.goal == "persist" else 0)
 
     def _unit(self, budget: float) -> int:
-        """How many bytes are one unit: a budget has at most LEVELS of them."""
+        """The bytes of one unit: a budget has at most LEVELS of them."""
         if self._equal:
             return self._gcd
         exactly = budget // self._gcd

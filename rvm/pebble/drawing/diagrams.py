@@ -35,7 +35,7 @@ MOST_TICKS, MOST_NODES = 1500, 64
 COLUMNS, ROWS = 900, 400
 """The most cells of an image."""
 FAINTEST = 0.25
-"""How opaque a cell is that is held for a moment."""
+"""The opacity of a cell that is held for a moment."""
 LONGEST_NAME = 18
 
 
@@ -164,7 +164,7 @@ def _pixels(raster: Raster) -> NDArray[np.uint8]:
 
 
 def _key(sheet: Sheet, frame: Frame, words: str) -> None:
-    """What the colours say, below the title."""
+    """The key of the colours, below the title."""
     film, x, y = frame.film, frame.left, 44.0
     for kind, shown, there in (
         ("bar", words, True),

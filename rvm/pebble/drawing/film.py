@@ -48,7 +48,7 @@ class Film:
     length: int
     """Ticks."""
     tick: str
-    """What a tick is: step or move."""
+    """The meaning of a tick: step or move."""
     name: Callable[[int], str]
     scenes: Callable[[], Iterator[Scene]]
     has_adjoints: bool = False
@@ -56,7 +56,7 @@ class Film:
 
     @property
     def nodes(self) -> int:
-        """How many nodes take part."""
+        """The number of nodes shown."""
         return self.last - self.first + 1
 
 

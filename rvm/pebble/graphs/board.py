@@ -36,9 +36,9 @@ class Change:
     toggles: str
     """The nodes that the moves change."""
     added: list[int]
-    """What each move adds to what is held."""
+    """The change of the amount held by each move."""
     held: list[int]
-    """What is held after each move."""
+    """The amount held after each move."""
     moves: int
     """The moves that are added, each with its cost."""
     excess: int
@@ -156,7 +156,7 @@ class Board:
         return f"{up}{chr(v)}{up[::-1]}"
 
     def _signs(self, nodes: str, added: int) -> list[int]:
-        """What moves add to what is held: nodes before the middle one come, those after it go."""
+        """The changes in the amount held: nodes before the middle are added, later removed."""
         up = [self.sizes[ord(u)] for u in nodes[: len(nodes) // 2]]
         return [*up, added, *(-s for s in reversed(up))] if nodes else []
 

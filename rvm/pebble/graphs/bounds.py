@@ -1,4 +1,4 @@
-"""What no schedule of a graph can go below: least moves, and least pebbles.
+"""Lower bounds for schedules of a graph: on moves, and on pebbles.
 
 The graphs here are live: some output is computed from every node.
 

@@ -91,11 +91,11 @@ class Dag:
         return 1 if self.sizes is None else self.sizes[v]
 
     def cost(self, v: int) -> int:
-        """What a move of a node costs."""
+        """The cost of a move of a node."""
         return 1 if self.costs is None else self.costs[v]
 
     def floor(self) -> int:
-        """What it costs to move each live node as seldom as can be: twice, outputs once."""
+        """The cost of moving each live node as rarely as possible: twice, outputs once."""
         ends = sum(self.cost(v) for v in self.outputs)
         return 2 * sum(self.cost(v) for v in self.live()) - ends
 

@@ -17,7 +17,7 @@ from rvm.pebble.graphs.dag import Dag
 
 @dataclass(frozen=True, slots=True)
 class DagTally:
-    """What a schedule cost: moves, the most nodes held at a time, and the most of their sizes.
+    """The cost of a schedule: moves, the most nodes held at a time, and the most of their sizes.
 
     `cost` is the sum of what the moves cost, each by its node; without costs, their number.
     """
@@ -68,7 +68,7 @@ class DagPlayer:
             self.held -= self.dag.size(v)
 
     def finish(self) -> DagTally:
-        """What was spent.  ScheduleError P004: there are not pebbles on exactly the outputs."""
+        """The total cost. ScheduleError P004: the pebbles are not exactly on the outputs."""
         wanted = set(self.dag.outputs)
         if self.pebbles != wanted:
             name = self.dag.name

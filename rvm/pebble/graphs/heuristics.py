@@ -1,4 +1,4 @@
-"""How searches are started and put together: within a budget, or down to ever fewer pebbles."""
+"""Combinations of searches: within a budget, or down to ever fewer pebbles."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Task:
 
 
 def spent(dag: Dag, moves: tuple[int, ...]) -> int:
-    """What moves cost; they may be given by the nodes that they change."""
+    """The cost of moves; they may be given by the nodes that they change."""
     return sum(dag.cost(m if m >= 0 else ~m) for m in moves)
 
 

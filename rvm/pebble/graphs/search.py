@@ -26,7 +26,7 @@ WIDTH = 8
 FINAL_WIDTH = 10
 """Nodes of a window that is made exact."""
 PASSES = 3
-"""How often the windows of the best schedule are gone through, as long as that helps."""
+"""The number of passes over the windows of the best schedule, while that helps."""
 
 Progress = Callable[[float, int, int], object]
 """Is told the fraction done, the least cost within the budget so far (0: none), its peak."""
@@ -34,7 +34,7 @@ Progress = Callable[[float, int, int], object]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search came to."""
+    """The result of a search."""
 
     toggles: tuple[int, ...] | None
     """The cheapest schedule within the budget; None if there was nothing within it."""
@@ -69,7 +69,7 @@ class Search:
         self.best: tuple[int, ...] | None = None
         self.best_cost = 0
         self.unit = sum(dag.cost(v) for v in range(len(dag))) / len(dag)
-        """What a move costs on average over the nodes."""
+        """The average cost of a move over the nodes."""
         self.least, self.thrifty = self.board.peak(), start
         self.done = 0
         self.pressure = 1

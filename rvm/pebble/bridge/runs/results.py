@@ -17,11 +17,11 @@ class Reached:
 
     state: Any
     n: int
-    """How many steps there were."""
+    """The number of steps."""
     plan: Plan | None
     """The schedule that was played; None for a run of unknown length."""
     played: Tally
-    """What was done, as it was counted."""
+    """The counts of what was done."""
 
     def __repr__(self) -> str:
         return f"<the state after {_told(self.n, self.plan, self.played)}>"
@@ -38,11 +38,11 @@ class Gradient:
     constants: Mapping[str, Any]
     """The adjoints of the constants, by name."""
     n: int
-    """How many steps there were."""
+    """The number of steps."""
     plan: Plan | None
     """The schedule that was played; None for a run of unknown length."""
     played: Tally
-    """What was done, as it was counted."""
+    """The counts of what was done."""
 
     def __repr__(self) -> str:
         return f"<a gradient over {_told(self.n, self.plan, self.played)}>"
