@@ -26,14 +26,17 @@ from rvm.isa.rules import elementwise
 from rvm.isa.shapes import Lengths, dims_of
 from rvm.isa.tangents import zero_like
 from rvm.isa.typing import apply, typed
-from rvm.leaf.trace import Node, bits, equal, select, to_float, unequal
+from rvm.leaf import Function
+from rvm.leaf.ops import I64 as I64_KIND
+from rvm.leaf.trace import Node, Table, bits, constant, equal, select, to_float, unequal
 from rvm.leaf.trace import apply as leaf
 from rvm.numbers import system
+from rvm.numbers.code import Body, coded, kind_of
 from rvm.numbers.code import Code as FunctionCode
-from rvm.numbers.code import coded, kind_of
 from rvm.numbers.complex_functions import by_parts
-from rvm.numbers.conversions import on_real
-from rvm.program import Function, Program
+from rvm.numbers.conversions import as_double, of_double
+from rvm.program import Function as ProgramFunction
+from rvm.program import Program
 from rvm.stmt import Alloc, Call, Free, Map, Stmt, Update, When
 from rvm.types import BOOL, C128, F32, F64, I64, LOG64, Scalar, ValueType, elem_of
 
@@ -74,7 +77,7 @@ class NudgedImage(Image):
         # What is compiled without is compiled with: it takes as many ticks, and longer ones.
         self.heat = plain.heat
 
-    def _made(self, function: Function, undo: bool) -> Code:
+    def _made(self, function: ProgramFunction, undo: bool) -> Code:
         return NudgedCode(self, function, undo)
 
 
@@ -232,15 +235,31 @@ def _row(name: str, kind: str, count: int, seed: int, steps: int) -> FunctionRow
     )
 
 
+@cache
+def _table(seed: int, steps: int) -> Table:
+    """What of a seed comes into perturbed numbers, for machine code that all seeds share."""
+    turned = steps > 1 and seed % TURNED == 0
+    return Table(f"seed_{steps}", I64_KIND, (seed * FACTORS[1] % (1 << 63), int(turned)), True)
+
+
 def _code(kind: str, count: int, seed: int, steps: int, t: Scalar) -> FunctionCode:
-    name, kinds = f"nudged_{kind}{count}_{seed}_{steps}", (kind_of(t),) * (1 + count)
-    body = partial(_body, kind, seed, steps, system(t).unit, LEAST.get(t, 0.0))
+    """The function's code; as machine code it finds the seed in a table."""
+    kinds, table = (kind_of(t),) * (1 + count), _table(seed, steps)
+    by_value, by_table = (
+        _on(t, partial(_body, kind, given, steps, system(t).unit, LEAST.get(t, 0.0)))
+        for given in (table.values, table)
+    )
+    made = coded(f"nudged_{kind}{count}_{seed}_{steps}_{t}", by_value, kinds)
+    return replace(made, body=Function(f"nudged_{kind}{count}_{steps}_{t}", by_table, kinds))
+
+
+def _on(t: Scalar, body: Body) -> Body:
+    """A function of f64 numbers as one of a type's."""
     if t.parts > 1:
-        parts = by_parts(lambda *z: (body(*(p[0] for p in z)), body(*(p[1] for p in z))))
-        return coded(f"{name}_{t}", parts, kinds)
+        return by_parts(lambda *z: (body(*(p[0] for p in z)), body(*(p[1] for p in z))))
     if t.is_float and t.bits < 64:
-        return on_real(name, body, (t,) * (1 + count), t)
-    return coded(f"{name}_{t}", body, kinds)
+        return lambda *args: of_double(body(*(as_double(x, t) for x in args)), t)
+    return body
 
 
 def _is_exact(value: Apply, row: FunctionRow) -> bool:
@@ -250,7 +269,13 @@ def _is_exact(value: Apply, row: FunctionRow) -> bool:
 
 
 def _body(
-    kind: str, seed: int, steps: int, unit: float, least: float, x: Node, *known: Node
+    kind: str,
+    given: Table | Sequence[int],
+    steps: int,
+    unit: float,
+    least: float,
+    x: Node,
+    *known: Node,
 ) -> Node:
     """A perturbed number: for each step, a hash moves it up or down.
 
@@ -258,22 +283,28 @@ def _body(
     its terms.
     """
     digits = bits(x) & FRACTION
-    for given in known:
-        digits = leaf("wmul", digits, FACTORS[1]) ^ (bits(given) & FRACTION)
-    mixed = leaf("wmul", digits ^ (seed * FACTORS[1] % (1 << 63)), FACTORS[0])
+    for other in known:
+        digits = leaf("wmul", digits, FACTORS[1]) ^ (bits(other) & FRACTION)
+    salt, turned = _entries(given, steps)
+    mixed = leaf("wmul", digits ^ salt, FACTORS[0])
     mixed = leaf("wmul", mixed ^ (mixed >> 29), FACTORS[1])
     down = mixed >> 63
     way = to_float((down << 1) + 1)
     if steps > 1:
         way = to_float((mixed >> (64 - steps.bit_length())) + down + 1)
-    turned = steps > 1 and seed % TURNED == 0
-    along = way * to_float((down << 1) + 1)
-    if turned and kind == "sum":
+
+    def along() -> Node:
+        return way * to_float((down << 1) + 1)
+
+    def opposite() -> Node:
         total, a, b = known
         # Source: D. Knuth, The Art of Computer Programming, vol. 2, section 4.2.2, theorem B.
         added = total - a
         off = (a - (total - added)) + (b - added)
-        way = along * to_float((((bits(off) ^ bits(x)) >> 63) << 1) + 1)
+        return along() * to_float((((bits(off) ^ bits(x)) >> 63) << 1) + 1)
+
+    if kind == "sum":
+        way = _chosen(turned, opposite, way)
     # A step is between three quarters of a gap between numbers and one and a half.
     moved = select(equal(x, 0.0), x, x + (x * (way * (0.75 * unit)) + way * least))
     if kind == "sum":
@@ -281,13 +312,30 @@ def _body(
         return select(equal(total - a, b) & equal(total - b, a), x, moved)
     if kind == "within":
         total, off = known
-        return x + (total * (way * (0.75 * unit)) + off * (along if turned else way))
+        return x + (total * (way * (0.75 * unit)) + off * _chosen(turned, along, way))
     if kind == "plain":
         return moved
     lost = equal(x, 0.0)
-    for given in known:
-        lost = lost & unequal(given, 0.0)
+    for other in known:
+        lost = lost & unequal(other, 0.0)
     return select(lost, way * least, moved)
+
+
+def _entries(given: Table | Sequence[int], steps: int) -> tuple[Node | int, Node | int]:
+    """What is mixed into digits, and whether additions are moved to where they were rounded from.
+
+    The latter is known where there is one step only: they are not.
+    """
+    if not isinstance(given, Table):
+        return given[0], given[1]
+    first, second = (given[constant(k, I64_KIND)] for k in range(2))
+    return first, second if steps > 1 else 0
+
+
+def _chosen(turned: Node | int, yes: Callable[[], Node], no: Node) -> Node:
+    if isinstance(turned, Node):
+        return select(unequal(turned, 0), yes(), no)
+    return yes() if turned else no
 
 
 def _on_demand(others: Callable[[str], FunctionRow | None], name: str) -> FunctionRow | None:

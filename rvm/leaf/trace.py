@@ -237,6 +237,9 @@ class Table:
     name: str
     kind: str
     values: Sequence[Any]
+    is_placed: bool = False
+    """Whether machine code finds the values where it is loaded, so that tables of one name share
+    it."""
 
     def __post_init__(self) -> None:
         if len(self.values) & (len(self.values) - 1):

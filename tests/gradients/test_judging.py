@@ -115,6 +115,45 @@ def test_perturbed_code_is_compiled_where_other_code_is() -> None:
                 assert changed.reg in {p.reg for arg in read for p in places(arg)}
 
 
+PERTURBED = """
+func f(x: f64, y: f64[n], z: c128, s: f32)
+    add x, sum(y) * 0.3
+    sub y, 0.1 + x
+    mul z, complex(x, 0.7)
+    sub s, f32(x) * f32(0.3)
+    add x, z.re - 0.3
+"""
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+def test_all_seeds_have_one_machine_code_and_the_bits_of_the_law(
+    steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LLVM compiles it once, also where nothing is kept on disk."""
+    pytest.importorskip("llvmlite")
+    from rvm.engines.native.compiler import Compiler
+
+    monkeypatch.setenv("RVM_CACHE_DIR", "")
+    texts, compiled = list[str](), Compiler.compiled
+
+    def counted(self: Compiler, text: str) -> bytes:
+        texts.append(text)
+        return compiled(self, text)
+
+    monkeypatch.setattr(Compiler, "compiled", counted)
+    program = rvm.assemble(PERTURBED).program
+    ends = set()
+    for seed in range(1, 7):
+        found = []
+        for engine in (LAW, "python", "native"):
+            at = {"x": 0.3, "y": np.linspace(0, 1, 70), "z": 1 + 2j, "s": 0.4}
+            m = rvm.Machine(nudged(program, seed, steps), "f", **at, engine=engine).run()
+            found.append(repr([np.asarray(v).tolist() for v in m.result.values()]))
+        assert found[0] == found[1] == found[2]
+        ends.add(found[0])
+    assert len(ends) == 6 and len(texts) == 1
+
+
 def test_perturbed_code_is_as_warm_as_other_code() -> None:
     program = rvm.assemble(VECTORS).program
     other = nudged(program, 2)

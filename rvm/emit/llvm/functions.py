@@ -27,6 +27,7 @@ class Definitions:
     def __init__(self, functions: Iterable[Function], helpers: Iterable[str]) -> None:
         self.texts: dict[str, str] = {}
         self.symbols: set[str] = set()
+        self.placed: dict[str, Table] = {}
         for f in functions:
             self._enter(f)
         for name in helpers:
@@ -43,7 +44,10 @@ class Definitions:
         self.texts[symbol(f)] = printed
         self.symbols |= symbols
         for table in tables(f):
-            self.texts[table_symbol(table)] = constants(table)
+            if table.is_placed:
+                self.placed[table_symbol(table)] = table
+            else:
+                self.texts[table_symbol(table)] = constants(table)
         for other in called:
             self._enter(other)
 
@@ -96,3 +100,9 @@ def constants(table: Table) -> str:
     t = TYPES[NATIVE[table.kind]]
     values = ", ".join(f"{t} {literal(constant(v, table.kind))}" for v in table.values)
     return f"@{table_symbol(table)} = internal constant [{len(table.values)} x {t}] [{values}]\n"
+
+
+def declared(table: Table) -> str:
+    """The declaration of a table whose values are elsewhere."""
+    t = TYPES[NATIVE[table.kind]]
+    return f"@{table_symbol(table)} = external constant [{len(table.values)} x {t}]"

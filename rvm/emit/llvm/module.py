@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from rvm.emit.llvm.functions import Definitions
+from rvm.emit.llvm.functions import Definitions, declared
 from rvm.emit.llvm.lanes import LanePrinter, LanesPrinter
 from rvm.emit.llvm.prelude import declaration
 from rvm.emit.llvm.printer import CELL, ELEMENT, FRAMES, Printer
@@ -19,7 +19,7 @@ from rvm.ir.function import machine_function, plan_of
 from rvm.ir.kind import ANYWHERE, INNER, ROOT, Kind
 from rvm.ir.steady import steady
 from rvm.ir.typed import Unprintable
-from rvm.leaf import Function
+from rvm.leaf import Function, Table
 from rvm.types import Scalar, Stack
 
 ATTRIBUTES = """
@@ -60,6 +60,8 @@ class ModulePrinter:
         """The number of printed calls of each inner function."""
         self._metadata: list[str] = []
         self._numbers: dict[Code, int] = {}
+        self.placed: dict[str, Table] = {}
+        """The tables whose values it finds where it is loaded, by their symbols."""
         self.cells: list[Changed] = []
         """The guards whose values are in cells, by number."""
         symbols: set[str] = set()
@@ -76,9 +78,11 @@ class ModulePrinter:
             symbols |= printer.symbols
             helpers |= printer.helpers
             functions |= printer.functions
+            self.placed |= printer.placed
             frames += printer.frame
         self.texts = [p.text("#1 alwaysinline" if self._joins(p.b) else "#1") for p in printed]
         prelude = Definitions(functions, (h for h in helpers if h not in RUNTIME))
+        self.placed |= prelude.placed
         self.symbols = tuple(sorted(symbols | prelude.symbols))
         """The C library's functions that it calls, by their aliases."""
         own = "".join(RUNTIME[h] for h in sorted(helpers) if h in RUNTIME)
@@ -86,10 +90,11 @@ class ModulePrinter:
         for k, guard in enumerate(self.cells):
             if guard.element is not None:
                 cells.append(f"@{ELEMENT}{k} = external global [2 x i64]")
+        cells += [declared(table) for _, table in sorted(self.placed.items())]
         # Any function may be put into another.
         bound = f"@{FRAMES} = private unnamed_addr constant i64 {frames}"
-        declared = map(declaration, self.symbols)
-        texts = [*declared, *cells, bound, DECLARATIONS, own, prelude.text(), ATTRIBUTES]
+        library = map(declaration, self.symbols)
+        texts = [*library, *cells, bound, DECLARATIONS, own, prelude.text(), ATTRIBUTES]
         self._rest = "\n".join(texts)
 
     def _printer(self, symbol: str, inner: Inner, what: Kind) -> Printer:

@@ -101,6 +101,7 @@ class Printer:
         self.symbols: set[str] = set()
         self.helpers: set[str] = set()
         self.functions: set[Function] = set()
+        self.placed: dict[str, Table] = {}
         self.lines: list[str] = []
         self.names: dict[Node, str] = {}
         self.block = "entry"
@@ -283,6 +284,8 @@ class Printer:
     def entry(self, table: Table, index: str) -> str:
         """The entry of a table at an index."""
         t = TYPES[NATIVE[table.kind]]
+        if table.is_placed:
+            self.placed[table_symbol(table)] = table
         place = f"[{len(table.values)} x {t}], ptr @{table_symbol(table)}, i64 0, i64 {index}"
         return self.op(f"load {t}, ptr {self.op(f'getelementptr inbounds {place}')}")
 

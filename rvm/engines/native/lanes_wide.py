@@ -22,7 +22,7 @@ from rvm.engines.native.frames import layout_of
 from rvm.engines.native.keys import key_of
 from rvm.engines.native.lanes import DRIVER, Batch, chunk_of, contexts
 from rvm.engines.native.lanes_threads import Piece, work_off
-from rvm.engines.native.roots import Printed, machine_code
+from rvm.engines.native.roots import Printed, machine_code, placed
 from rvm.expr import Place
 from rvm.host.once import making
 from rvm.image import Code
@@ -30,6 +30,7 @@ from rvm.ir import context
 from rvm.ir.context import WIDTH
 from rvm.ir.kind import Kind
 from rvm.ir.typed import Unprintable
+from rvm.leaf import Table
 from rvm.program import Program
 from rvm.state import Options
 from rvm.stmt import Alloc, Branch, Call, Drop, Free, Fresh, writes
@@ -91,11 +92,13 @@ class WideRoot:
         kind = _kind(checks)
 
         def printed() -> Printed:
-            text, symbols = _printed(code, params, checks)
+            text, symbols, tables = _printed(code, params, checks)
+            self._tables = placed(tables, memory)
             return Printed(text + DRIVER, symbols, ())
 
         name = key_of(code, kind, "groups", f"{sorted(params)}")
-        self.run, artifact = machine_code(name, "lanes", printed, lambda: sketch_of(code), {})
+        memory: dict[str, int] = {}
+        self.run, artifact = machine_code(name, "lanes", printed, lambda: sketch_of(code), memory)
         self.deep = artifact.sketch.recurs
         self.varying = varying
         self.groups = 0
@@ -148,10 +151,12 @@ def wide_source(code: Code, params: frozenset[int], checks: bool = True) -> str:
     return _printed(code, params, checks)[0]
 
 
-def _printed(code: Code, params: frozenset[int], checks: bool) -> tuple[str, tuple[str, ...]]:
+def _printed(
+    code: Code, params: frozenset[int], checks: bool
+) -> tuple[str, tuple[str, ...], dict[str, Table]]:
     llvm, known = compiler(), _together(code.image.program)
     printer = ModulePrinter(code, _kind(checks), params, known.varying)
-    return printer.text(llvm.triple, llvm.layout), printer.symbols
+    return printer.text(llvm.triple, llvm.layout), printer.symbols, printer.placed
 
 
 def _kind(checks: bool) -> Kind:

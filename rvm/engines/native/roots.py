@@ -6,7 +6,7 @@ import ctypes
 import struct
 from collections.abc import Callable, Mapping
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rvm.engines.native import kept
 from rvm.engines.native.artifact import Artifact, Sketch, decoded
@@ -20,12 +20,19 @@ from rvm.host.signals import Listening, deferred
 from rvm.image import Code
 from rvm.image.traps import Changed
 from rvm.ir.kind import ANYWHERE, ROOT, Kind
+from rvm.leaf import Table
 from rvm.program import Program
 from rvm.state import Frame, Options
 from rvm.types import Scalar
 
 PAYS = 5.0
 """The multiple of the compile time that code must run before it is compiled for another gate."""
+
+
+FEW = 8
+RECENT: dict[str, Artifact] = {}
+"""The artifacts made last, by their names, where none are kept on disk: perturbed programs have the
+same text."""
 
 
 class Cell:
@@ -68,6 +75,16 @@ class Printed(NamedTuple):
     codes: tuple[Code, ...]
 
 
+def placed(tables: Mapping[str, Table], memory: dict[str, int]) -> list[Any]:
+    """Tables in memory of their own, by their symbols in a module; their addresses are entered."""
+    held = []
+    for symbol, table in tables.items():
+        words = (ctypes.c_int64 * len(table.values))(*table.values)
+        memory[symbol] = ctypes.addressof(words)
+        held.append(words)
+    return held
+
+
 class Root:
     """The machine code of a code from one gate on."""
 
@@ -84,6 +101,7 @@ class Root:
         """The run time in seconds of code that may be replaced."""
         self.cells: list[Cell] = []
         self._memory: dict[str, int] = {}
+        self._tables: list[Any] = []
         if isinstance(origin, Derived):
             name = key(origin.program, *origin.what, repr(kind), self.symbol)
         else:
@@ -127,6 +145,7 @@ class Root:
             if cell.guard.element is not None:
                 address = cell.guard.element[0].__array_interface__["data"][0]
                 self._memory[f"{ELEMENT}{k}"] = address
+        self._tables = placed(printer.placed, self._memory)
         text = printer.text(llvm.triple, llvm.layout) + self.driver
         return Printed(text, printer.symbols, self._codes)
 
@@ -171,7 +190,7 @@ def _machine_code(
         # Types of either sign may have the same text.
         types = repr((about.types, about.n_args, sorted(about.whole), codes))
         name = kept.digest(llvm.version.encode(), made.text.encode(), types.encode()).hex()
-        found = _kept(name, entry, memory)
+        found = _recent(name, entry, memory) or _kept(name, entry, memory)
         if found is not None:
             return found
     data = llvm.compiled(made.text)
@@ -181,8 +200,19 @@ def _machine_code(
     if run is None:
         artifact = artifact._replace(code=data)
         run = llvm.function(data, entry, made.symbols, memory)
-    kept.keep(name, artifact.encoded())
+    if kept.folder() is not None:
+        kept.keep(name, artifact.encoded())
+        return run, artifact
+    RECENT[name] = artifact
+    while len(RECENT) > FEW:
+        del RECENT[next(iter(RECENT))]
     return run, artifact
+
+
+def _recent(name: str, entry: str, memory: Mapping[str, int]) -> tuple[Run, Artifact] | None:
+    artifact = RECENT.get(name)
+    run = None if artifact is None else _running(artifact, entry, memory)
+    return None if run is None or artifact is None else (run, artifact)
 
 
 def _kept(name: str, entry: str, memory: Mapping[str, int]) -> tuple[Run, Artifact] | None:
