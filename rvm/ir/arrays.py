@@ -6,7 +6,7 @@ does the instruction.  So it does large matrix products, which NumPy leaves to a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from rvm.expr import LENGTHS, Apply, Expr, Place, places, walk
@@ -123,8 +123,7 @@ def assign(b: Builder, stmt: Map) -> None:
     dsts, values = stmt.dsts, stmt.values
     if len({rank_of(cast(Array, d.type)) for d in dsts}) > 1:
         raise Unprintable
-    changed = {d.reg for d in dsts}
-    if not all(_goes_in_place(v, changed) for v in (*values, *stmt.inverse)):
+    if not all(_goes_in_place(v, dsts) for v in (*values, *stmt.inverse)):
         raise Unprintable
     views = [viewed(b, d) for d in dsts]
     for view in views[1:]:
@@ -341,13 +340,22 @@ def _size(b: Builder, dims: Sequence[Node], t: Scalar, checked: bool = True) -> 
     return total
 
 
-def _goes_in_place(value: Expr, changed: Collection[int]) -> bool:
-    """Whether an expression's elements depend on the same elements only of arrays that change."""
+def _goes_in_place(value: Expr, dsts: Sequence[Place]) -> bool:
+    """Whether an expression's elements depend on the same elements only of places that change.
+
+    Other parts of their arrays are known to be apart, or have been found to be.
+    """
     for node in walk(value):
         if isinstance(node, Apply) and any(rank_of(cast(Array, a.type)) for a in node.args):
             elems = tuple(elem_of(cast(Array, a.type)) for a in node.args)
             if node.fn in LENGTHS or implementation(node.fn, elems).is_native:
                 continue
-            if any(p.reg in changed for p in places(node)):
+            if any(_is_in(p, d) for p in places(node) for d in dsts):
                 return False
     return True
+
+
+def _is_in(place: Place, other: Place) -> bool:
+    """Whether a place is written as another one, or as a part of it."""
+    n = len(other.path)
+    return place.reg == other.reg and place.path[:n] == other.path

@@ -13,7 +13,6 @@ from sizes import part, sized, thin, wide
 import rvm
 from rvm.derive import estimate, gate
 from rvm.engines import ENGINES, LAW
-from rvm.expr import Place, places
 from rvm.image import Image, image_of
 from rvm.image.nudged import NudgedImage, nudged
 from rvm.ir.function import plan_of
@@ -104,15 +103,38 @@ def apart(program: Program) -> set[tuple[str, bool, int]]:
 def test_perturbed_code_is_compiled_where_other_code_is() -> None:
     functions: list[FunctionHandle] = [make() for make in LEAPS.values()]
     functions += [rvm.assemble(smooth.program(seed)).main for seed in range(part(20))]
+    functions.append(rvm.assemble(PARTS).f)
     for f in functions:
         program = f.program
         for made in (gradient_program(program, f.name), tangent_program(program, f.name)):
-            perturbed = nudged(made, 1, 4)
-            for name, undo, pc in apart(perturbed) - apart(made):
-                # Left to the reference engine: what reads another part of the array it changes.
-                changed, *read = image_of(perturbed).code(name, undo).instrs[pc].args
-                assert isinstance(changed, Place)
-                assert changed.reg in {p.reg for arg in read for p in places(arg)}
+            assert apart(nudged(made, 1, 4)) <= apart(made)
+
+
+PARTS = """
+func f(m: f64[4, n], i: i64, k: i64)
+    add m[0], 0.3 * sum(m[1] * m[2])
+    sub m[i], m[k] * amax(m[i + 1])
+    add m[2:4, 0], m[0:2, 1:3] @ m[1, 0:2]
+    mul m[k, 0:3], 1.5 + sum(m[k, 3:])
+"""
+"""What is added to a part of an array is a function of other parts."""
+
+
+@pytest.mark.parametrize("undo", [False, True])
+def test_perturbed_parts_of_one_array_have_the_bits_of_the_law(undo: bool) -> None:
+    f = rvm.assemble(PARTS)
+    for i, k in ((1, 3), (2, 0), (1, 1), (0, 1)):
+        found = []
+        for engine in ENGINES:
+            at = {"m": np.random.default_rng(3).normal(size=(4, 9)), "i": i, "k": k}
+            start = rvm.Machine.start(nudged(f.program, 2, 4), "f", at, undo=undo)
+            try:
+                start.use(rvm.engines.engine(engine)).run()
+            except rvm.RvmError as error:
+                found.append((error.code, start.time))
+            else:
+                found.append(start.result.m.tolist())
+        assert all(one == found[0] for one in found), (i, k)
 
 
 PERTURBED = """
