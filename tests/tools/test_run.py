@@ -185,10 +185,14 @@ class TestErrors:
     def test_endless_recursion_ends_before_the_memory_does(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        Path("deep.rasm").write_text("func f(n: i64)\n    inc n\n    call f(n)\n")
+        body = "inc n\n    call f(n)\n    dec n\n"
+        Path("deep.rasm").write_text(f"func f(n: i64)\n if n > 0, n > 0\n    {body} end\n")
         pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1000}
         monkeypatch.setattr("os.sysconf", pages.__getitem__, raising=False)
-        assert "limit = 1024000" in rvm("run", "deep.rasm", "n=0", code=3).stderr
+        said = rvm("run", "deep.rasm", "n=1", code=3).stderr
+        assert "limit = 1024000" in said and "the recursion of `f` is" in said
+        Path("always.rasm").write_text("func f(n: i64)\n    inc n\n    call f(n)\n")
+        assert "error[A079]" in rvm("run", "always.rasm", "n=0", code=1).stderr
 
     def test_a_failed_check_ends_with_4(self) -> None:
         Path("drop.rasm").write_text("func drop(x: f64)\n    if x > 1\n        sub x, 1\n    end\n")
