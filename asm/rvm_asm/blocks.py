@@ -90,7 +90,7 @@ class Blocks(Holding):
                 self.broken = True
                 self.report.error(
                     "A006",
-                    f"the label `{word.text}` stands twice",
+                    f"the label `{word.text}` is defined twice",
                     word.start,
                     word.end,
                     also=((first[1].start, first[1].end, "first here"),),
@@ -123,7 +123,7 @@ class Blocks(Holding):
             case EffectStat():
                 self.complain(
                     "A061",
-                    f"`{stat.name}` stands outside of an `extern` block",
+                    f"`{stat.name}` is outside of an `extern` block",
                     stat,
                     f"write `extern forward`, `{stat.name} …`, `end`",
                 )
@@ -434,7 +434,7 @@ class Blocks(Holding):
                 inside = block is not None
                 self.report.error(
                     "A057",
-                    f"`undo {name.text}` stands inside of that routine"
+                    f"`undo {name.text}` is inside of that routine"
                     if inside
                     else f"there is no routine `{name.text}` above",
                     name.start,

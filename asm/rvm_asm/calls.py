@@ -118,7 +118,7 @@ class Calls(Specialising):
         for have, want in zip(leaves_of(self.resolve(arg)[0]), slots, strict=False):
             both = isinstance(have.type, Stack) and isinstance(want.type, Stack)
             if both and have.shape != want.shape:
-                what = f"a {text_of(want)} is wanted here, and this is a {text_of(have)}"
+                what = f"a {text_of(want)} is required here, but this is a {text_of(have)}"
                 self.reject("A040", what, arg)
 
     def _in_ancilla(self, name: str, t: Scalar, value: Expr, stat: Invoke) -> Instr:

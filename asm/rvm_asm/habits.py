@@ -55,7 +55,7 @@ WORDS = {
         "a copy over a value forgets it",
         "`add x, y` where x is 0, or an exchange: `swap x, y`",
     ),
-    "printf": ('`print "…", x` stands in a block of its own', "`extern forward`, `print …`, `end`"),
+    "printf": ('`print "…", x` needs a separate block', "`extern forward`, `print …`, `end`"),
 }
 """Words that begin a line in other languages: an explanation, and the replacement."""
 _TYPES = {"int": "i64", "long": "i64", "float": "f64", "double": "f64", "char": "u8", "auto": "f64"}
@@ -131,7 +131,7 @@ def habit(kinds: Sequence[str], texts: Sequence[str], comment: str = "") -> Habi
         return _function(kinds, texts)
     if first == "const" and size > 2 and texts[1] in (*_TYPES, *SCALARS) and kinds[2] == NAME:
         value = _text(texts[4:]) if texts[3:4] == ["="] else "…"
-        return Habit(1, 2, "a constant has no type of its own", f"`const {texts[2]} = {value}`")
+        return Habit(1, 2, "a constant has no separate type", f"`const {texts[2]} = {value}`")
     if first in WORDS:
         return Habit(0, 1, *WORDS[first])
     if "if" in texts[1:] and "else" in texts[texts.index("if", 1) :]:
@@ -162,7 +162,7 @@ def _anywhere(kinds: Sequence[str], texts: Sequence[str]) -> Habit | None:
             hint = "write it as `func name(…)`, and pass `name`"
             return Habit(k, k + 1, "a function that is passed has a name", hint)
         if texts[k] == "'" and texts[k - 1 : k + 2][-1] == "(" and texts[0] not in _CALLS:
-            said = "a derivative is run by `call`, on a line of its own"
+            said = "a derivative is run by `call`, on a separate line"
             return Habit(k - 1, k + 1, said, f"`call {texts[k - 1]}'(…; …)`")
         if texts[k] == "(" and texts[k - 1] == SHAPE and texts[k + 1 : k + 2] == ["("]:
             inside = _text(texts[k + 2 : texts.index(")", k)]) if ")" in texts[k:] else "m, n"

@@ -73,7 +73,7 @@ class _Parser(StatementParser):
             hint = "" if text in CLOSERS or text in OPCODES else did_you_mean(text, TOP)
         self.report.error(
             "A010",
-            f"`{text}` stands outside of any function",
+            f"`{text}` is outside of any function",
             self.starts[i],
             self.end_of(i),
             hint=hint or "begin one with `func name(x: f64)`",
@@ -213,7 +213,7 @@ def parse_file(file: SourceFile, report: Reporter) -> tuple[list[Declaration], s
             f"`;` begins a comment: `{file.text[start:end]}` is not executed",
             file.base + start,
             file.base + end,
-            hint="each instruction has a line of its own",
+            hint="each instruction needs a separate line",
             severity="warning",
         )
     parser = _Parser(tokens, report)

@@ -229,7 +229,7 @@ class ValueReader:
         if name in self.program.functions or name in self.scope.types:
             hint = f"`{name}` is run by `call {name}(…)`, and its results are its parameters"
         elif name in OPCODES:
-            hint = f"`{name}` is an instruction, with a line of its own"
+            hint = f"`{name}` is an instruction, and needs a separate line"
         self.report.error(
             "A004", f"there is no function `{name}`", start, start + len(name), hint=hint
         )

@@ -277,9 +277,9 @@ class Expressions(Names):
             return name
         if isinstance(found, GenericFunction):
             what = f"`{text}` changes places and has no value"
-            self.refuse("A004", what, f, f"call it on a line of its own: `{text}(y, x)`")
+            self.refuse("A004", what, f, f"call it on a separate line: `{text}(y, x)`")
         if opcode_named(found):
-            self.refuse("A004", f"`{text}` is an instruction, with a line of its own", f)
+            self.refuse("A004", f"`{text}` is an instruction, and needs a separate line", f)
         here = str(getattr(found, "__module__", None)).split(".")[0]
         if callable(found) and here not in ("builtins", "numpy", "math", "cmath", "None"):
             self.refuse(

@@ -229,7 +229,11 @@ def refusal(
 ) -> InvertibilityError:
     """The error R017 for a register that is off (None: for none), and the gradient's error."""
     tolerance = options.tolerance
-    told = () if part is None else (f"its error is estimated to be {part:.1g} times itself",)
+    told = (
+        ()
+        if part is None
+        else (f"the error of the gradient is estimated to be {part:.1g} times its size",)
+    )
     wider = 1e-6 if part is None or part == INFINITY else float(f"{2 * part:.0e}")
     hint = (
         f"{CALLED if options.strict else CONTRACTS}; `tolerance={wider:g}` would accept a "

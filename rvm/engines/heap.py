@@ -235,7 +235,7 @@ def _other(
         "R001",
         f"running back, `{name}` does not have its initial value"
         if back
-        else f"`{name}` is freed with another value than it must hold",
+        else f"`{name}` is freed with a wrong value",
         values={name: sys.told(held), "began as" if back else "expected": sys.told(expected)},
         notes=notes,
         hint="its changes must be undone exactly, from the results of a forward run"

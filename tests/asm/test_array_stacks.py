@@ -423,7 +423,7 @@ def test_what_is_no_stack_of_arrays(given: Any, code: str, said: str) -> None:
         ("call g(s, s)", "A040", "parameter `x` of `g` is an f64[:], not a stack[f64]"),
         ("if len(s)[0] > 1\n    end", "A002", "the value of `len` is not a place"),
         ("with t = s.top[0, 1]\n    end", "A042", ""),
-        ("call h(s)", "A040", "a stack[f64] is wanted here, and this is a stack[f64[3]]"),
+        ("call h(s)", "A040", "a stack[f64] is required here, but this is a stack[f64[3]]"),
         ("call h2(s)", "A040", "a stack[f64[2]] is wanted here"),
         ("call h(b)", "A040", ""),
         ("local t: stack[f64[n]]", "A011", "constants, and at least 1"),

@@ -70,10 +70,10 @@ func bar_of(y: f64, x: f64, h: f64, v: f64)
     call f'.(0.0, x, 1, 2; 0, v, 0, h)
 """
 TOLD: list[tuple[str, dict[str, Any], str, str]] = [
-    ("freed", {"y": 0}, "R001", "`t` is freed with another value than it must hold"),
+    ("freed", {"y": 0}, "R001", "`t` is freed with a wrong value"),
     ("~freed", {"y": 0}, "R001", "running back, `t` does not have its initial value"),
     ("around", {"y": 0}, "R001", "running back, `t` does not have its initial value"),
-    ("~around", {"y": 0}, "R001", "`t` is freed with another value"),
+    ("~around", {"y": 0}, "R001", "`t` is freed with a wrong value"),
     ("lengths", {"n": 2}, "R012", "the lengths of `t` have changed since it was made"),
     ("~lengths", {"n": 2}, "R012", "running back, `t` does not have its initial lengths"),
     ("stacked", {"y": 1, "n": 2}, "R001", "the stack `s` is freed while it is not empty"),

@@ -103,7 +103,7 @@ def landauer() -> Model:
     """Only the physical minimum: k T ln 2 for each erased bit."""
     return Model(
         "landauer",
-        "only what erasing bits must take",
+        "the physical minimum for erased bits",
         "R. Landauer, IBM J. Res. Dev. 5 (1961) 183; k is exact in the SI of 2019",
     )
 
