@@ -1,19 +1,21 @@
 """Gradients by direct calls of machine code: one run forwards and back for value and adjoints.
 
-Unusual cases are left to `rvm.derive.gradients`, as `rvm.run.direct` leaves them to binding. The
+If no value is requested and the run back reads nothing that the forward run would have changed, the
+run back alone is enough.  Unusual cases are left to `rvm.derive.gradients`, as `rvm.run.direct` leaves them to binding. The
 program is only made if its machine code is not in the cache of another process.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.derive.estimate import Evidence
-from rvm.derive.gate import check_returned, later
+from rvm.derive.estimate import Evidence, copied
+from rvm.derive.gate import are_finite, check_returned, later
 from rvm.derive.gradients import (
     Judge,
     add_seeds,
@@ -40,6 +42,7 @@ from rvm.run.results import Info, Result, Rounding
 from rvm.state import SCALAR_BYTES, Options, byte_size
 from rvm.transform.duals import bar_slots, bar_type
 from rvm.transform.programs import gradient_program
+from rvm.transform.unread import unread
 from rvm.transform.valued import valued
 from rvm.types import C128, F32, F64, Array, Scalar, Stack, elem_of
 
@@ -59,34 +62,46 @@ class ThereAndBack:
 
     In between, further registers receive the values of parameters that are single floats, and the
     last one that of the loss, if there is a place for it.  Parameters `without` adjoints are only
-    read.
+    read.  With `back` there is only the run back, which does not change these parameters: they are
+    those that the function changes.
     """
 
     def __init__(
-        self, target: Target, loss: Place | None, without: frozenset[int] = frozenset()
+        self,
+        target: Target,
+        loss: Place | None,
+        without: frozenset[int] = frozenset(),
+        back: frozenset[int] | None = None,
     ) -> None:
         from rvm.engines.native.flight import Launch
         from rvm.engines.native.roots import Derived
 
+        self._target, self._without = target, without
         self.program, self.name = program, name = target.program, target.name
         self.function = function = target.function
-        self.inout = image_of(program).inout[name]
+        inout = image_of(program).inout[name]
+        self.back = back or frozenset()
+        self.inout = inout - self.back
         self.slots = bar_slots(function, without)
         self.floats = [k for k in sorted(self.inout) if function.registers[k].type in (F64, F32)]
         places = [typed_place(k, function.registers[k].type) for k in self.floats]
-        places += [] if loss is None else [loss]
+        places += [] if loss is None or back is not None else [loss]
         self.given = len(places)
         self.names = _names(function, self.slots)
         self.able = able(function)
 
         def make() -> Code:
-            made = valued(gradient_program(program, name, without), places)
+            made = gradient_program(program, name, without)
+            if back is not None:
+                return image_of(made).code(made.function(made.entry).code[-1].symbol, False)
+            made = valued(made, places)
             return image_of(made).code(made.entry, False)
 
-        what = ("gradient", name, repr(loss), repr(sorted(without)))
-        self.launch = Launch(Derived(program, what, make), target.options.checks)
+        what = ("gradient" if back is None else "adjoint", name, repr(loss), repr(sorted(without)))
+        checks = target.options.checks
+        self.launch = Launch(Derived(program, what, make), checks, unread=self.back)
         layout = self.launch.layout
-        self.intake = Intake(function, layout, self.inout) if takes(function) else None
+        self.intake = Intake(function, layout, inout) if takes(function) else None
         types = [layout.types[slot] for slot in self.slots.values()]
         self.bars = [
             (k, layout.places[slot], system(elem_of(t)), isinstance(t, Array))
@@ -141,6 +156,9 @@ class ThereAndBack:
             launch.results(flight, regs)
         else:
             program: Program = launch.code.image.program
+            for k in self.back:
+                # Who goes on there changes them.
+                regs[k] = copied(regs[k])
             machine = Machine.entered(program, launch.code.name, regs, later(options), False)
             flight.land(machine.state)
             try:
@@ -148,6 +166,11 @@ class ThereAndBack:
                 regs, rounding = state.frames[0].regs[: len(regs)], state.account
             except RvmError:
                 return None
+            for k in self.back:
+                regs[k] = start[k]
+        if self.back and not are_finite({k: regs[slot] for k, slot in self.slots.items()}):
+            # Whether results come back from what is no number is seen there and back.
+            return self._whole.run(inputs, seed, wrt, options)
 
         def evidence() -> Evidence:
             found = {k: regs[slot] for k, slot in self.slots.items()}
@@ -168,6 +191,11 @@ class ThereAndBack:
             return regs, Result({n: regs[k] for n, k in by_name if n in wanted_names}, info)
         duals = {k: regs[slot] for k, slot in self.slots.items()}
         return regs, named_duals(function, duals, info, wrt)
+
+    @cached_property
+    def _whole(self) -> ThereAndBack:
+        """The same with the run forwards."""
+        return ThereAndBack(self._target, None, self._without)
 
     def _taken(self, inputs: Mapping[str, Any]) -> tuple[list[Any], list[Any], int]:
         """The inputs' raw values by register, the values to pack into slots, and the bytes counted.
@@ -207,7 +235,7 @@ def _names(function: Function, slots: Mapping[int, int]) -> dict[str, int] | Non
 
 
 class DirectGradient:
-    """The value and the gradient of one place of a function's results."""
+    """The gradient of one place of a function's results, and its value where that is asked for."""
 
     def __init__(self, run: ThereAndBack, loss: Named) -> None:
         self._run = run
@@ -216,9 +244,11 @@ class DirectGradient:
     def run(
         self, inputs: Mapping[str, Any], wrt: Collection[str] | None, options: Options
     ) -> tuple[float, Result] | None:
-        """The loss and the adjoints of the inputs; None where it does not apply."""
+        """The loss (0 if it is not asked for) and the inputs' adjoints; None where not."""
         found = self._run.run(inputs, self._seed, wrt, options)
-        return None if found is None else (found[0][-1], found[1])
+        if found is None:
+            return None
+        return (found[0][-1] if self._run.given else 0.0), found[1]
 
     def _seed(self, bars: Bars) -> None:
         seed_place(bars, self.loss)
@@ -234,23 +264,38 @@ def direct_vjp(
     options = target.options
     named = slots_named(target.function, seeds) if isinstance(seeds, Mapping) else frozenset()
     without = left_out(target, wrt) - named
-    run = _made(target, "", without, lambda: ThereAndBack(target, None, without))
+    run = _made(target, "", without, lambda: ThereAndBack(target, None, without, _back(target)))
     if run is None:
         return None
     found = run.run(inputs, lambda bars: add_seeds(target.function, bars, seeds), wrt, options)
     return None if found is None else found[1]
 
 
+def _back(target: Target) -> frozenset[int] | None:
+    """What a function changes, if running back is enough; None elsewhere.
+
+    Without any tolerance results must come back, too.
+    """
+    return None if target.options.tolerance == 0 else unread(target.function)
+
+
 def direct_gradient(
-    target: Target, loss: str, wrt: Collection[str] | None = None
+    target: Target, loss: str, wrt: Collection[str] | None = None, valued: bool = True
 ) -> DirectGradient | None:
-    """The direct gradient of a loss; None where options, parameters or the loss ask for more."""
+    """The direct gradient of a loss; None where options, parameters or the loss ask for more.
+
+    `valued`: the loss is asked for, too.
+    """
     without = left_out(target, wrt)
-    return _made(target, loss, without, lambda: _of_loss(target, loss, without))
+    return _made(target, loss, without, lambda: _of_loss(target, loss, without, valued), valued)
 
 
 def _made(
-    target: Target, loss: str, without: frozenset[int], make: Callable[[], Made | None]
+    target: Target,
+    loss: str,
+    without: frozenset[int],
+    make: Callable[[], Made | None],
+    valued: bool = True,
 ) -> Made | None:
     """The runner of a gradient, made at first use."""
     if target.undo:
@@ -258,7 +303,7 @@ def _made(
     code, options = image_of(target.program).code(target.name, False), target.options
     if options.strict or not is_direct(code, options):
         return None
-    key = (ThereAndBack, loss, options.checks, without)
+    key = (ThereAndBack, loss, options.checks, options.tolerance == 0, without, valued)
     if key not in code.compiled:
         f = target.function
         stacks = any(isinstance(r.type, Stack) for r in f.registers[: f.n_args])
@@ -270,10 +315,14 @@ def _made(
     return found
 
 
-def _of_loss(target: Target, loss: str, without: frozenset[int]) -> DirectGradient | None:
+def _of_loss(
+    target: Target, loss: str, without: frozenset[int], valued: bool
+) -> DirectGradient | None:
     function = target.function
     named = loss_place(function, loss)
     place = typed_place(named.slot, function.registers[named.slot].type, named.path)
     if place.type not in (F64, F32):
         return None
-    return DirectGradient(ThereAndBack(target, place, without - {named.slot}), named)
+    without -= {named.slot}
+    back = None if valued else _back(target)
+    return DirectGradient(ThereAndBack(target, place, without, back), named)

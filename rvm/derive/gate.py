@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from rvm.run.raw import Run
 from rvm.state import Options
 from rvm.transform.duals import bar_slots
 from rvm.transform.programs import differentiated, steps_of
+from rvm.transform.unread import unread
 from rvm.types import F64, Array, Scalar, Stack, elem_of
 
 QUICK = (float, int)
@@ -138,7 +140,11 @@ def strays(
     evidence: Witness,
     finals: Finals = NONE,
 ) -> list[int]:
-    """The parameters' registers whose numbers are not back where they began."""
+    """The parameters' registers whose numbers are not back where they began, where that matters.
+
+    Where nothing reads what a function changes, adjoints that are numbers do not hang on it; who
+    asks for every bit is told all the same.
+    """
     exactly = options.tolerance == 0
     quick = () if exactly else QUICK
     off = []
@@ -158,7 +164,20 @@ def strays(
             continue
         if not np.all(_near(function, k, begun, back, exactly)):
             off.append(k)
+    if off and not exactly and unread(function) is not None and are_finite(evidence().found):
+        return []
     return _not_held(function, start, ended, options, evidence, finals, off) if off else off
+
+
+def are_finite(duals: Mapping[int, Any]) -> bool:
+    """Whether there are adjoints, which all are numbers."""
+    return bool(duals) and all(map(_is_finite, duals.values()))
+
+
+def _is_finite(v: Any) -> bool:
+    if type(v) is np.ndarray and v.ndim == 1 and isfinite(v.dot(v).real):
+        return True
+    return bool(np.isfinite(v).all())
 
 
 def limit_of(t: Scalar, exactly: bool) -> float:

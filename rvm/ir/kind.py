@@ -19,7 +19,8 @@ class Kind(NamedTuple):
     `scattered` are the array parameters that need not be contiguous.  `strict` is what a run does
     with the strict log, see `Code.logging`.  With `counts` it counts what it executes, with
     `watched` it also writes down each call.  With `anew` a run that stops on its way is to
-    begin anew: nothing is kept of it.
+    begin anew: nothing is kept of it.  Parameters that are `unread` are only added to, and nobody
+    looks at them: what would be added is computed for the trouble that it may have.
     """
 
     entry: int
@@ -29,6 +30,7 @@ class Kind(NamedTuple):
     counts: bool = False
     watched: bool = False
     anew: bool = False
+    unread: frozenset[int] = frozenset()
 
     @property
     def root(self) -> bool:

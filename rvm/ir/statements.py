@@ -104,6 +104,10 @@ def note(b: Builder, notes: Sequence[Stmt]) -> None:
 def statement(b: Builder, stmt: Stmt) -> None:
     """Append one statement."""
     match stmt:
+        case Update(dst) if dst.reg in b.kind.unread and b.writes:
+            b.writes = False
+            b.surely((), lambda _: statement(b, stmt))
+            b.writes = True
         case Update(dst) if not rank_of(type_of(dst)):
             _update(b, stmt)
         case Exchange(x, y) if not rank_of(type_of(x)):

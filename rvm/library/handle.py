@@ -212,7 +212,7 @@ class FunctionHandle:
         `info.error` of the result estimates its error. It is computed when first read, from the
         inputs as they are then, or at once with `error=True`.
         """
-        return self.value_and_grad(given, loss=loss, wrt=wrt, **inputs)[1]
+        return self._gradient(given, loss, wrt, inputs, valued=False)[1]
 
     @door
     def value_and_grad(
@@ -225,11 +225,21 @@ class FunctionHandle:
         **inputs: Any,
     ) -> tuple[float, Result]:
         """The loss after the run, and its gradient; see `grad`."""
+        return self._gradient(given, loss, wrt, inputs, valued=True)
+
+    def _gradient(
+        self,
+        given: Inputs | None,
+        loss: str,
+        wrt: Collection[str] | None,
+        inputs: Mapping[str, Any],
+        valued: bool,
+    ) -> tuple[float, Result]:
         from rvm.derive.direct_gradient import direct_gradient
         from rvm.derive.gradients import Pullback
 
         target, values = self.target_of(given, inputs)
-        direct = direct_gradient(target, loss, wrt)
+        direct = direct_gradient(target, loss, wrt, valued)
         found = None if direct is None else direct.run(values, wrt, target.options)
         if found is None:
             pull = Pullback(target, values)

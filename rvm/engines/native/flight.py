@@ -146,11 +146,18 @@ def run(state: State, frame: Frame, kind: Kind, ticks: int) -> tuple[int, int]:
 class Launch:
     """A code that is run repeatedly from its beginning on contiguous registers.
 
-    `logging` is the runs' use of their strict log, see `Code.logging`.
+    `logging` is the runs' use of their strict log, see `Code.logging`; `unread` are parameters that
+    need not be changed, see `Kind`.
     """
 
-    def __init__(self, origin: Code | Derived, checks: bool, logging: int = 0) -> None:
-        kind = Kind(0, frozenset(), checks, logging)
+    def __init__(
+        self,
+        origin: Code | Derived,
+        checks: bool,
+        logging: int = 0,
+        unread: frozenset[int] = frozenset(),
+    ) -> None:
+        kind = Kind(0, frozenset(), checks, logging, unread=unread)
         self.root = Root(origin, kind) if isinstance(origin, Derived) else root_of(origin, kind)
         self.layout = layout = Layout(self.root.sketch.types, self.root.sketch.n_args)
         # Who has waited for the compiler may wait as long once more before Ctrl-C is asked for,

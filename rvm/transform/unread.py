@@ -1,0 +1,159 @@
+"""Functions that only add to results which nothing reads: their gradients need no run forwards.
+
+What the adjoint of such a function reads is as it was before the run forwards, and what it takes
+away from results nobody looks at.  So it can begin with the values that the function begins with.
+
+What fails forwards must fail on the way back, too, and what is erased there counts.  Exact values
+see to that: what undoes a function comes to its end only from where the function comes to its own.
+Numbers that are rounded may change in code alone that is its own inverse, but for additions to
+results.  Such code makes its registers, and begins with the same values in either direction; what
+they hold is made, exchanged, or added to zero once, and taken back to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rvm.expr import Const, places
+from rvm.isa import ENDS, MAKES, invert_instr, lower
+from rvm.program import Function, Instr
+from rvm.stmt import (
+    Alloc,
+    Branch,
+    Exchange,
+    Free,
+    Land,
+    Map,
+    Stmt,
+    Update,
+    When,
+    only_exchanges,
+    reads,
+    writes,
+)
+from rvm.types import elem_of
+
+_ABLE = Alloc | Free | Branch | Land | Update | Exchange | Map | When
+"""The statements of such functions: calls may do more than they show, and effects are seen."""
+
+
+def unread(f: Function) -> frozenset[int] | None:
+    """The parameters that a function changes, if its gradient needs no run forwards; else None."""
+    changed = {p.reg for i in f.code for s in lower(i) for p in writes(s)}
+    results = frozenset(k for k in changed if k < f.n_args)
+    code = [_Step(f, instr, results) for instr in f.code]
+    if not all(step.is_able for step in code):
+        return None
+    steady = _steady(f, code)
+    at = 0
+    while at < len(code):
+        end = _mirrored(code, at)
+        step = code[at]
+        if end is None and not (step.gains or step.is_exact or step.changed <= steady):
+            return None
+        at = 1 + (at if end is None else end)
+    return results
+
+
+class _Step:
+    """An instruction, and what it does."""
+
+    def __init__(self, f: Function, instr: Instr, results: frozenset[int]) -> None:
+        self.instr = instr
+        self.stmts = lower(instr)
+        self.changed = frozenset(p.reg for s in self.stmts for p in writes(s))
+        self.is_exact = all(elem_of(f.registers[reg].type).is_exact for reg in self.changed)
+        self.gains = _adds(self.stmts) and self.changed <= results and not self.is_exact
+        """Whether it adds to a result, or takes something away."""
+        read = {p.reg for s in self.stmts for p in reads(s)}
+        able = self.gains or results.isdisjoint(self.changed)
+        self.is_able = able and results.isdisjoint(read) and isinstance(self.stmts[0], _ABLE)
+
+
+def _steady(f: Function, code: Sequence[_Step]) -> frozenset[int]:
+    """The registers that hold one value from when they are made, of what does not change."""
+    by: dict[int, list[_Step]] = {}
+    for step in code:
+        for reg in step.changed:
+            by.setdefault(reg, []).append(step)
+    found = set()
+    for reg, steps in by.items():
+        made, *others = (step.instr for step in steps)
+        if made.op not in MAKES or others != [invert_instr(made)]:
+            continue
+        lengths = (d for d in f.registers[reg].dims if d is not None)
+        if by.keys().isdisjoint(p.reg for e in (*made.args[1:], *lengths) for p in places(e)):
+            found.add(reg)
+    return frozenset(found)
+
+
+def _adds(stmts: Sequence[Stmt]) -> bool:
+    match stmts:
+        case (Update(_, "+" | "-"),):
+            return True
+    return False
+
+
+def _is_zero(s: Stmt) -> bool:
+    match s:
+        case Alloc(_, None | Const(0)):
+            return True
+    return False
+
+
+def _mirrored(code: Sequence[_Step], start: int) -> int | None:
+    """Where the code ends that begins by making a register and is its own inverse; None if none.
+
+    Additions to results are left out of account.
+    """
+    if code[start].instr.op not in MAKES:
+        return None
+    undo = invert_instr(code[start].instr)
+    for end in range(start + 1, len(code)):
+        if code[end].instr == undo:
+            kept = [pc for pc in range(start, end + 1) if not code[pc].gains]
+            if _is_own_inverse(code, kept) and _is_retraced([code[pc] for pc in kept]):
+                return end
+    return None
+
+
+def _is_own_inverse(code: Sequence[_Step], kept: Sequence[int]) -> bool:
+    """Whether the instructions at some positions, from the last on, are what undoes them."""
+    place = {pc: k for k, pc in enumerate(kept)}
+    last = len(kept) - 1
+    for k, pc in enumerate(kept):
+        one, undo = code[pc].instr, invert_instr(code[kept[last - k]].instr)
+        if one.op in ("br", "cf"):
+            to, back = place.get(one.aux), place.get(undo.aux)
+            if to is None or back is None or to != last - back:
+                return False
+            undo = replace(undo, aux=one.aux)
+        if one != undo:
+            return False
+    return True
+
+
+def _is_retraced(steps: Sequence[_Step]) -> bool:
+    """Whether code that is its own inverse changes registers of its own only, each bit by bit."""
+    live: set[int] = set()
+    zero: set[int] = set()
+    half = len(steps) // 2
+    for k, step in enumerate(steps):
+        instr, changed = step.instr, step.changed
+        if instr.op in MAKES:
+            live |= changed
+            zero |= changed if _is_zero(step.stmts[0]) else set()
+            continue
+        if not changed <= live:
+            return False
+        if instr.op in ENDS:
+            live -= changed
+        elif not step.is_exact and k < half:
+            adds = _adds(step.stmts) and changed <= zero
+            if not (adds or all(map(only_exchanges, step.stmts))):
+                return False
+        zero -= changed
+        if instr.op in ("br", "cf"):
+            zero.clear()
+    return not live

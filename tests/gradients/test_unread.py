@@ -1,0 +1,208 @@
+"""Gradients that only go back: of which functions, and that they are those of runs there and back.
+
+The other engines go there and back; machine code must give their bits, their errors, and the inputs
+as they were.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from gradients.agreeing import bits
+
+import rvm
+from rvm.derive.direct_gradient import ThereAndBack
+from rvm.image import image_of
+from rvm.transform.unread import unread
+from rvm.types import Array
+from rvm.verify import inout_slots
+
+ROUTINE = """
+func main(y: f64[n], x: f64[n], k: i64[n])
+    alloc top: f64 = amax(x)
+    routine
+        alloc e: f64[n]
+        add e, exp(x - top)
+    result
+        alloc s: f64 = sum(e)
+        add y, e / s
+        free s = sum(e)
+    end
+    free top = amax(x)
+"""
+LOOP = """
+func main(y: f64, x: f64[n], k: i64[n])
+    for i = 0 to n - 1
+        alloc t: f64 = sin(x[i])
+        add y, t * x[k[i]]
+        sub y, t
+        free t = sin(x[i])
+    end
+"""
+STATES = """
+func main(y: f64, x: f64[n], k: i64[n])
+    routine
+        alloc s: f64[n + 1]
+        for i = 0 to n - 1
+            alloc v: f64 = s[i] + x[i] * x[i]
+            swap v, s[i + 1]
+            free v
+        end
+    result
+        add y, s[n] * s[n]
+    end
+"""
+DIVIDED = """
+func main(y: f64, x: f64[n], k: i64[n])
+    for i = 0 to n - 1
+        add y, x[i] * f64(12 // k[i])
+        add y, f64(12 // k[i])
+    end
+"""
+LOOKED_UP = """
+func main(y: f64, x: f64[n], k: i64[n])
+    add y, sum(x)
+    add y, f64(k[k[0]])
+"""
+TAKEN = """
+func main(y: f64[n], x: f64[n], k: i64[n])
+    add y, x * prod(x)
+    if k[0] > 0
+        sub y[k[0]], x[0]
+    end
+"""
+EITHER = """
+func main(y: f64, z: c128, x: f64[n], k: i64[n])
+    add z, complex(sum(x), x[0])
+    add y, x[0]
+    add z, complex(0.0, sum(x * x))
+"""
+ABLE = {
+    "routine": ROUTINE,
+    "loop": LOOP,
+    "states": STATES,
+    "divided": DIVIDED,
+    "looked up": LOOKED_UP,
+    "taken": TAKEN,
+    "either": EITHER,
+}
+HEAD = "func main(y: f64, x: f64[n], k: i64[n])\n"
+UNABLE = {
+    "a result is read": "add y, x[0]\nalloc t: f64 = y\nfree t = y",
+    "a result is read for an index": "alloc t: f64 = x[i64(y)]\nfree t = x[i64(y)]\nadd y, x[0]",
+    "a result is multiplied": "mul y, x[0]",
+    "a result is exchanged": "swap y, x[0]",
+    "rounding is left": "alloc t: f64\nadd t, x[0]\nadd t, x[1]\nsub t, x[1]\nsub t, x[0]\nfree t",
+    "another order": "alloc t: f64 = x[0]\nadd t, x[1]\nadd y, t\nsub t, x[0]\nfree t = x[1]",
+    "another value": "alloc t: f64 = x[0] + x[1]\nadd y, t\nfree t = x[1] + x[0]",
+    "a parameter changes meanwhile": "neg x\nadd y, x[0]\nneg x",
+    "it says something": 'extern forward\nprint "here"\nend\nadd y, x[0]',
+    "it asserts": "extern both\nassert x[0] > 0.0\nend\nadd y, x[0]",
+    "it forgets": "fresh t: f64\nadd y, x[0]\ndrop t",
+    "a whole number is added to": "add k[0], 1\nadd y, x[0]",
+}
+INPUTS = {
+    "numbers": ([0.5, -1.25, 3.0], [1, 2, 0]),
+    "infinite": ([math.inf, 1.0, 2.0], [1, 2, 0]),
+    "large": ([800.0, 1e200, 1e300], [1, 2, 0]),
+    "no numbers": ([math.nan, 1.0, -0.0], [1, 2, 0]),
+    "zeros": ([0.0, -0.0, 0.0], [1, 1, 1]),
+    "outside": ([0.5, -1.25, 3.0], [2, 3, 7]),
+    "divided by zero": ([0.5, -1.25, 3.0], [1, 0, 2]),
+    "one": ([2.5], [0]),
+    "none": ([], []),
+}
+
+
+def loaded(text: str) -> Any:
+    return rvm.assemble(text)["main"]
+
+
+@pytest.mark.parametrize("name", ABLE)
+def test_functions_that_add_to_results_need_no_run_forwards(name: str) -> None:
+    f = loaded(ABLE[name])
+    changed = inout_slots(f.program)["main"]
+    assert unread(f.program.function("main")) == changed
+
+
+@pytest.mark.parametrize("name", UNABLE)
+def test_others_do(name: str) -> None:
+    f = loaded(HEAD + UNABLE[name])
+    assert unread(f.program.function("main")) is None
+
+
+def results(f: Any, begun: float, values: dict[str, Any]) -> dict[str, Any]:
+    """Results to add to, of the parameters that are not given."""
+    n = len(values["x"])
+    kinds = {
+        "y": np.full(n, begun)
+        if isinstance(f.program.function("main").registers[0].type, Array)
+        else begun,
+        "z": complex(begun),
+    }
+    return {k: v for k, v in kinds.items() if k in f.parameters}
+
+
+def outcome(f: Any, engine: str, begun: float, values: dict[str, Any], **options: Any) -> Any:
+    """The adjoints and what the run says of itself, or the error; with seeds, and by loss."""
+    g = f.with_options(engine=engine, **options)
+    given = {**results(f, begun, values), **values}
+    kept = {k: np.copy(v) for k, v in given.items()}
+    seeds = {k: np.full(np.shape(v), 1.5) if np.ndim(v) else 1.5 for k, v in given.items()}
+    seeds = {k: seeds[k] for k in ("y", "z") if k in given}
+    loss = "y" if np.ndim(given["y"]) == 0 else "y[0]"
+    out: list[Any] = []
+    for run in (
+        lambda: g.vjp(seeds, given),
+        lambda: g.vjp(seeds, given, wrt=["x"]),
+        lambda: g.grad(given, loss=loss),
+        lambda: g.value_and_grad(given, loss=loss)[1],
+    ):
+        try:
+            found = run()
+            out.append((bits(found), found.info.erased_bits, found.info.drift))
+        except rvm.RvmError as error:
+            out.append((error.code, str(error)))
+    assert all(np.array_equal(kept[k], v, equal_nan=True) for k, v in given.items())
+    return out
+
+
+@pytest.mark.parametrize("values", INPUTS)
+@pytest.mark.parametrize("name", ABLE)
+def test_they_have_the_gradients_and_errors_of_runs_there_and_back(name: str, values: str) -> None:
+    f = loaded(ABLE[name])
+    x, k = INPUTS[values]
+    given = {"x": np.array(x), "k": np.array(k, np.int64)}
+    tried: tuple[tuple[float, dict[str, Any]], ...] = (
+        (0.0, {}),
+        (0.1, {}),
+        (1e300, {}),
+        (math.inf, {"tolerance": 1e-3}),
+        (0.1, {"tolerance": 0.0}),
+    )
+    for begun, options in tried:
+        want = outcome(f, "python", begun, given, **options)
+        assert outcome(f, "native", begun, given, **options) == want, (begun, options)
+
+
+def test_machine_code_goes_back_only() -> None:
+    f = loaded(ROUTINE).with_options(engine="native")
+    n = {"y": np.zeros(3), "x": np.arange(3.0), "k": np.zeros(3, np.int64)}
+    f.vjp({"y": np.ones(3)}, n)
+    f.value_and_grad(n, loss="y[0]")
+    code = image_of(f.program).code("main", False)
+    runs = {key[1]: run for key, run in code.compiled.items() if key[:1] == (ThereAndBack,)}
+    assert runs[""].launch.code.name == "main_adjoint"
+    assert runs["y[0]"]._run.launch.code.name == "main_gradient_value"
+
+
+@pytest.mark.parametrize("name", ABLE)
+def test_what_is_not_for_machine_code_is_done_elsewhere(name: str) -> None:
+    """A run that stops on its way goes on with copies of what it leaves alone."""
+    text = ABLE[name].rstrip() + "\n    add y, sum(prod_others_1(x, x))\n"
+    f = loaded(text)
+    given = {"x": np.array([0.5, 1.25, -2.0]), "k": np.array([1, 2, 0])}
+    assert outcome(f, "native", 0.5, given) == outcome(f, "reference", 0.5, given)
