@@ -1,8 +1,9 @@
 """Gradients by direct calls of machine code: one run forwards and back for value and adjoints.
 
 If no value is requested and the run back reads nothing that the forward run would have changed, the
-run back alone is enough.  Unusual cases are left to `rvm.derive.gradients`, as `rvm.run.direct` leaves them to binding. The
-program is only made if its machine code is not in the cache of another process.
+run back alone is enough.  Unusual cases are left to `rvm.derive.gradients`, as `rvm.run.direct`
+leaves them to binding. The program is only made if its machine code is not in the cache of another
+process.
 """
 
 from __future__ import annotations

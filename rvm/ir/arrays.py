@@ -245,9 +245,15 @@ def give_up(b: Builder, reg: int, value: Expr | None, check: bool, sizes: Held |
 
 def release(b: Builder, reg: int) -> None:
     """Free an array's memory if the array owns it."""
-    held = b.arrays[reg]
+    held, t = b.arrays[reg], cast(Array, b.function.registers[reg].type)
     owned = b.op("eq", b.get(cast(Var, held.owner)), b.i64(MINE))
-    b.when(owned, lambda: b.helper("rvm_release", I64, b.get(held.pointer)))
+
+    def give() -> None:
+        size = _size(b, whole(b, reg, t).dims, t.elem, checked=False)
+        taken = b.product(size, b.i64(WIDTH if reg in (b.varying or ()) else 1))
+        b.helper("rvm_release", I64, b.get(held.pointer), taken)
+
+    b.when(owned, give)
 
 
 def _check(b: Builder, held: View, value: Expr, sizes: Held | None) -> None:

@@ -9,6 +9,7 @@ from rvm.emit.llvm.functions import Definitions, declared
 from rvm.emit.llvm.lanes import LanePrinter, LanesPrinter
 from rvm.emit.llvm.prelude import declaration
 from rvm.emit.llvm.printer import CELL, ELEMENT, FRAMES, Printer
+from rvm.emit.llvm.rooms import KEPT, ROOMS
 from rvm.emit.llvm.runtime import DECLARATIONS, RUNTIME
 from rvm.image import Code
 from rvm.image.traps import Changed
@@ -86,6 +87,7 @@ class ModulePrinter:
         self.symbols = tuple(sorted(symbols | prelude.symbols))
         """The C library's functions that it calls, by their aliases."""
         own = "".join(RUNTIME[h] for h in sorted(helpers) if h in RUNTIME)
+        own += KEPT if helpers & ROOMS.keys() else ""
         cells = [f"@{CELL}{k} = external global [3 x i64]" for k in range(len(self.cells))]
         for k, guard in enumerate(self.cells):
             if guard.element is not None:
@@ -123,7 +125,7 @@ class ModulePrinter:
         found = self._symbols.get(key)
         if found is None:
             found = self._symbols[key] = f"f{len(self._symbols)}"
-            what = self.kind._replace(entry=INNER, scattered=scattered)
+            what = self.kind._replace(entry=INNER, scattered=scattered, unread=frozenset())
             self._enter(found, key, what)
         self._sites[found] += 1
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rvm.emit.llvm.rooms import ROOMS
 from rvm.emit.llvm.strict_log import LOGGING
 from rvm.ir.context import (
     ALONE,
@@ -46,26 +47,6 @@ out:
 """
 """The end of a function that lets Python empty the buffer `%full`."""
 RUNTIME = {
-    "rvm_room": """
-define internal noalias ptr @rvm_room(i64 %size) {
-  %some = call i64 @llvm.umax.i64(i64 %size, i64 1)
-  %p = call ptr @malloc(i64 %some)
-  ret ptr %p
-}
-""",
-    "rvm_zeros": """
-define internal noalias ptr @rvm_zeros(i64 %size) {
-  %some = call i64 @llvm.umax.i64(i64 %size, i64 1)
-  %p = call ptr @calloc(i64 %some, i64 1)
-  ret ptr %p
-}
-""",
-    "rvm_release": """
-define internal i64 @rvm_release(ptr %p) {
-  call void @free(ptr %p)
-  ret i64 0
-}
-""",
     "rvm_copied": """
 define internal ptr @rvm_copied(ptr %from, i64 %size) cold {
   %some = call i64 @llvm.umax.i64(i64 %size, i64 1)
@@ -335,6 +316,7 @@ define internal void @rvm_called(ptr %ctx, i64 %code, i64 %entered, i64 %left) n
   %full = icmp uge ptr %next, %end
 {DRAINED}""",
     **LOGGING,
+    **ROOMS,
 }
 """Definitions by name.  A stack is a row of three: pointer to the values, how many, room for how
 many.  `rvm_frame` and `rvm_copied` are for leaving: without memory for that a run is lost.

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from rvm.emit.llvm.prelude import TURN
+from rvm.emit.llvm.rooms import POOL
 from rvm.engines.native.aside import aside
 from rvm.engines.native.host import library
 from rvm.engines.native.memory import PROTOTYPE, Run, address
@@ -71,7 +72,7 @@ class Compiler:
             self._jit = self.llvm.create_lljit_compiler(self.machine)
         builder = self.llvm.JITLibraryBuilder()
         builder.add_object_img(data).add_current_process().export_symbol(name)
-        for alias in symbols:
+        for alias in (*symbols, POOL):
             builder.import_symbol(alias, address(alias))
         for alias, at in memory.items():
             builder.import_symbol(alias, at)

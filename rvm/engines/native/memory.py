@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from rvm.emit.llvm.prelude import SYMBOLS
+from rvm.emit.llvm.rooms import PLACES, POOL
 from rvm.engines.native.elf import Block
 from rvm.engines.native.host import library
 
@@ -65,9 +66,18 @@ def libm() -> Any:
         return ctypes.CDLL(find_library("m"))
 
 
+_pool = (ctypes.c_void_p * PLACES)()
+"""Memory that local arrays have given up, see `rvm.emit.llvm.rooms`."""
+
+
 @cache
 def address(symbol: str) -> int | None:
-    """The address of a C function, ours (`rvm_fmod`) or the library's; None if there is none."""
+    """The address of a C function, ours (`rvm_fmod`) or the library's; None if there is none.
+
+    So is that of the memory that all machine code shares.
+    """
+    if symbol == POOL:
+        return ctypes.addressof(_pool)
     if symbol in SYMBOLS:
         return _address(libm(), SYMBOLS[symbol])
     found = _address(library(), symbol) or _address(libm(), symbol)
