@@ -11,12 +11,15 @@ from typing import cast
 
 from rvm.expr import LENGTHS, Apply, Expr, Place, places, walk
 from rvm.ir import statements as scalars
-from rvm.ir.builder import Builder, Indices
+from rvm.ir.builder import TRUE, Builder, Indices
 from rvm.ir.context import FRAMED, MINE, WIDTH
 from rvm.ir.elements import elements, matching
 from rvm.ir.items import Parts, parts_of
 from rvm.ir.node import I64, PTR, Node, Var, constant, number
+from rvm.ir.others import fill as fill_others
+from rvm.ir.others import others_of
 from rvm.ir.places import LONGEST, View, item_size
+from rvm.ir.sums import Element
 from rvm.ir.typed import Unprintable
 from rvm.ir.values import at, put, raw, read, viewed, whole, whole_number
 from rvm.isa import implementation
@@ -166,9 +169,11 @@ def make(b: Builder, reg: int, value: Expr | None) -> None:
     t = cast(Array, register.type)
     dims = [whole_number(b, cast(Expr, d)) for d in register.dims]
     size = _size(b, dims, t.elem)
-    shape, element = ((), None) if value is None else elements(b, value)
+    others = others_of(b, value)
+    given = value if others is None else others
+    shape, element = ((), None) if given is None else elements(b, given)
     uniform = raw(system(t.elem).zero, t.elem) if value is None else b.uniform
-    matching(b, shape, dims)
+    matching(b, shape, dims, exactly=others is not None)
     held, rank = b.arrays[reg], len(shape)
     if element is not None and not b.kind.anew:
         inner = element
@@ -196,7 +201,10 @@ def make(b: Builder, reg: int, value: Expr | None) -> None:
         b.set(variable, dim)
     contiguous(b, reg, item_size(t.elem))
     scalars.grow(b, total)
-    if b.way < 0 or (element is not None and not zero):
+    if others is not None:
+        factor, memory = cast(Element, element), b.get(held.pointer)
+        b.trusting(lambda: fill_others(b, t.elem, dims, factor, memory))
+    elif b.way < 0 or (element is not None and not zero):
         view, filling = whole(b, reg, t), element
 
         def fill(i: Indices) -> None:
@@ -261,6 +269,10 @@ def _check(b: Builder, held: View, value: Expr, sizes: Held | None) -> None:
 
     Nothing is changed here, so one check suffices, after a loop that is never left early.
     """
+    if others_of(b, value) is not None:
+        # There would have to be another array: the reference engine does that.
+        b.trouble(TRUE)
+        return
     shape, element = elements(b, value)
     matching(b, shape, held.dims)
     t = held.elem

@@ -54,7 +54,7 @@ def one_at(b: Builder, which: str, t: Scalar, shape: Sequence[Node], inner: Elem
         same = partial(b.op, "eq", best)
     at = _place(b, same, shape, inner, first=which == "max")
     one, zero = (cast(Node, raw(system(t).literal(v), t)) for v in (1, 0))
-    return lambda i: b.select(b.op("eq", _flat(b, shape, i), at), one, zero)
+    return lambda i: b.select(b.op("eq", flat(b, shape, i), at), one, zero)
 
 
 def _place(
@@ -70,7 +70,7 @@ def _place(
     b.set(place, none)
 
     def look(i: Indices) -> None:
-        here = b.select(same(cast(Node, element(i))), _flat(b, shape, i), none)
+        here = b.select(same(cast(Node, element(i))), flat(b, shape, i), none)
         b.set(place, b.intrinsic("smin" if first else "smax", b.get(place), here))
 
     b.nest(shape, look)
@@ -108,7 +108,7 @@ def _compared(
     return found, b.op("ne", b.get(nans), constant(0, word))
 
 
-def _flat(b: Builder, shape: Sequence[Node], i: Indices) -> Node:
+def flat(b: Builder, shape: Sequence[Node], i: Indices) -> Node:
     """An element's position in C order."""
     found = i[0]
     for k, n in zip(i[1:], shape[1:], strict=True):

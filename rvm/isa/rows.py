@@ -75,6 +75,8 @@ class FunctionRow:
     """Whether it is linear in its first argument; other arguments are indices and shapes."""
     contracts: bool = False
     """Whether it sums products of elements of its two arguments."""
+    at_once: bool = False
+    """Whether its elements are computed together: derivatives hold them in an array."""
     steps: bool = False
     """Whether it is piecewise constant on real numbers: its derivative is 0."""
     partial: str = ""

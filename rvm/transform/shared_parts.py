@@ -1,7 +1,7 @@
 """Instructions that keep what they have in common in ancillas.
 
-A part that would be evaluated three times or more is computed once, held, and uncomputed
-afterwards, which evaluates it twice (compute, copy, uncompute):
+A part that would be evaluated three times or more, or whose elements come all at once, is computed
+once, held, and uncomputed afterwards, which evaluates it twice (compute, copy, uncompute):
 
     add v, h * f(x)             alloc t = f(x)
     add a, g * f(x)             add   v, h * t
@@ -110,7 +110,8 @@ def _chosen(
         if not count or node.leaf is not None or number in held:
             continue
         keeps = number not in tied and _keeps(graph, number, set(changing))
-        if (count - TWICE) * total[number] >= WORTH and keeps:
+        worth = (count - TWICE) * total[number] >= WORTH or FUNCTIONS[node.fn].at_once
+        if worth and keeps:
             chosen.add(number)
             count = TWICE
         for a in node.args:

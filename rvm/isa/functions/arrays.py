@@ -292,6 +292,7 @@ enter(
     cost="MULTS",
     vjp=lambda g, x: (fn("prod_others_1", conj(x), g),),
     code=linear("prod_others({0})"),
+    at_once=True,
 )
 enter(
     "prod_others_1",
