@@ -84,6 +84,8 @@ class ThereAndBack:
         self.back = back or frozenset()
         self.inout = inout - self.back
         self.slots = bar_slots(function, without)
+        self.gaining = [slot for k, slot in self.slots.items() if k not in self.back]
+        """Where the adjoints are that the run back changes."""
         self.floats = [k for k in sorted(self.inout) if function.registers[k].type in (F64, F32)]
         places = [typed_place(k, function.registers[k].type) for k in self.floats]
         places += [] if loss is None or back is not None else [loss]
@@ -169,7 +171,7 @@ class ThereAndBack:
                 return None
             for k in self.back:
                 regs[k] = start[k]
-        if self.back and not are_finite({k: regs[slot] for k, slot in self.slots.items()}):
+        if self.back and not are_finite(regs[slot] for slot in self.gaining):
             # Whether results come back from what is no number is seen there and back.
             return self._whole.run(inputs, seed, wrt, options)
 
@@ -263,8 +265,9 @@ def direct_vjp(
 ) -> Result | None:
     """The inputs' adjoints from those of the results; None where it does not apply."""
     options = target.options
-    named = slots_named(target.function, seeds) if isinstance(seeds, Mapping) else frozenset()
-    without = left_out(target, wrt) - named
+    without = left_out(target, wrt)
+    if without and isinstance(seeds, Mapping):
+        without -= slots_named(target.function, seeds)
     run = _made(target, "", without, lambda: ThereAndBack(target, None, without, _back(target)))
     if run is None:
         return None

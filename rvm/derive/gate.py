@@ -8,7 +8,7 @@ tangents show the effect on the gradient; with a tolerance, its error is estimat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from typing import Any
@@ -164,17 +164,21 @@ def strays(
             continue
         if not np.all(_near(function, k, begun, back, exactly)):
             off.append(k)
-    if off and not exactly and unread(function) is not None and are_finite(evidence().found):
-        return []
+    if off and not exactly and unread(function) is not None:
+        found = evidence().found
+        if found and are_finite(found.values()):
+            return []
     return _not_held(function, start, ended, options, evidence, finals, off) if off else off
 
 
-def are_finite(duals: Mapping[int, Any]) -> bool:
-    """Whether there are adjoints, which all are numbers."""
-    return bool(duals) and all(map(_is_finite, duals.values()))
+def are_finite(duals: Iterable[Any]) -> bool:
+    """Whether all adjoints are numbers."""
+    return all(map(_is_finite, duals))
 
 
 def _is_finite(v: Any) -> bool:
+    if type(v) is float:
+        return isfinite(v)
     if type(v) is np.ndarray and v.ndim == 1 and isfinite(v.dot(v).real):
         return True
     return bool(np.isfinite(v).all())

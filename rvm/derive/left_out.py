@@ -19,7 +19,16 @@ def left_out(target: Target, wrt: Collection[str] | None) -> frozenset[int]:
 
     Those that the caller seeds are not left out.
     """
-    if wrt is None or not isinstance(wrt, Collection) or target.undo:
+    if wrt is None or target.undo:
+        return frozenset()
+    if type(wrt) is not tuple or not all(type(n) is str for n in wrt):
+        return _left_out(target, wrt)
+    key = (left_out, target.name, wrt)
+    return once(target.program.cache, key, frozenset, lambda: _left_out(target, wrt))
+
+
+def _left_out(target: Target, wrt: Collection[str]) -> frozenset[int]:
+    if not isinstance(wrt, Collection):
         return frozenset()
     names = (wrt,) if isinstance(wrt, str) else wrt
     program, name = target.program, target.name

@@ -236,12 +236,13 @@ class FunctionHandle:
         valued: bool,
     ) -> tuple[float, Result]:
         from rvm.derive.direct_gradient import direct_gradient
-        from rvm.derive.gradients import Pullback
 
         target, values = self.target_of(given, inputs)
         direct = direct_gradient(target, loss, wrt, valued)
         found = None if direct is None else direct.run(values, wrt, target.options)
         if found is None:
+            from rvm.derive.gradients import Pullback
+
             pull = Pullback(target, values)
             pull.seed(loss)
             found = pull.value(loss), pull(wrt)
@@ -260,11 +261,12 @@ class FunctionHandle:
     ) -> Result:
         """The adjoints of the inputs, from adjoints of the results given by parameter."""
         from rvm.derive.direct_gradient import direct_vjp
-        from rvm.derive.gradients import Pullback
 
         target, values = self.target_of(given, inputs)
         found = direct_vjp(target, seeds, values, wrt)
         if found is None:
+            from rvm.derive.gradients import Pullback
+
             pull = Pullback(target, values)
             pull.seed_all(seeds)
             found = pull(wrt)

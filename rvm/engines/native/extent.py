@@ -25,8 +25,13 @@ def most_ticks(sketch: Sketch, sizes: Mapping[int, int]) -> int:
     `sizes` are the numbers of elements of arrays in the registers.
     """
     involved = sizes.values() if sketch.deep else (n for k, n in sizes.items() if k in sketch.whole)
+    return ticks_of(sketch, max(involved, default=1))
+
+
+def ticks_of(sketch: Sketch, size: int) -> int:
+    """The same by the number of elements of the largest array that takes part."""
     work = DEEP * WORK if sketch.recurs else WORK
-    return max(LEAST, work // max(*involved, 1, 1))
+    return max(LEAST, work // (size or 1))
 
 
 def foreseen(state: State) -> int:

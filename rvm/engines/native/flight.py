@@ -5,11 +5,11 @@ from __future__ import annotations
 import ctypes
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
-from rvm.engines.native.extent import most_ticks
+from rvm.engines.native.extent import ticks_of
 from rvm.engines.native.frames import Layout, free, layout_of
 from rvm.engines.native.gaps import Gaps
 from rvm.engines.native.roots import Derived, Root, root_of
@@ -166,13 +166,13 @@ class Launch:
         """The multiple of the estimated ticks that a run is given, raised after a run that had too
         few."""
         sketch = self.root.sketch
-        self.arrays = [
-            (k, slice(at + 2, at + 2 + t.rank))
+        self.shapes = [
+            slice(at + 2, at + 2 + t.rank)
             for k, (t, at) in enumerate(zip(layout.types, layout.places, strict=True))
             if isinstance(t, Array) and k < layout.n_args and (sketch.deep or k in sketch.whole)
         ]
-        """The parameters whose sizes ticks depend on, and where their shapes are in slots."""
-        self.ticks = self._within({})
+        """The slots of the shapes of the parameters on whose sizes ticks depend."""
+        self.ticks = self._within(1)
         """The number of ticks that a run is given if it depends on no sizes."""
         self.parameters = range(layout.n_args)
         types = layout.types[: layout.n_args]
@@ -195,13 +195,13 @@ class Launch:
             self.root,
             self.layout,
             bytearray(self.layout.struct.pack(*values)),
-            self._foreseen(values) if self.arrays else self.ticks,
+            self._foreseen(values) if self.shapes else self.ticks,
         )
         began = perf_counter()
         flight.go(live, options, gaps=gaps)
         if flight.how == context.SPENT and perf_counter() - began < SOON:
             self.patience = min(8 * self.patience, NO_LIMIT)
-            self.ticks = self._within({})
+            self.ticks = self._within(1)
         return flight
 
     def run_registers(
@@ -224,10 +224,10 @@ class Launch:
 
     def _foreseen(self, values: Sequence[Any]) -> int:
         """The number of ticks for a run, by the sizes of its arrays."""
-        return self._within({k: math.prod(values[shape]) for k, shape in self.arrays})
+        return self._within(max(math.prod(values[shape]) for shape in self.shapes))
 
-    def _within(self, sizes: Mapping[int, int]) -> int:
-        return min(int(self.patience * most_ticks(self.root.sketch, sizes)), NO_LIMIT)
+    def _within(self, size: int) -> int:
+        return min(int(self.patience * ticks_of(self.root.sketch, size)), NO_LIMIT)
 
 
 def _address(data: bytearray) -> int:
