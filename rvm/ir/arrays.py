@@ -184,19 +184,7 @@ def make(b: Builder, reg: int, value: Expr | None) -> None:
     zero = not shape and uniform is not None and _is_zero(uniform)
     many = WIDTH if reg in (b.varying or ()) else 1
     taken = b.product(size, b.i64(many))
-    known = number(taken)
-    if known is not None and known <= many * SMALL and (reg not in b.passed or b.kind.anew):
-        room = b.frames.get(reg)
-        if room is None:
-            room = b.frames[reg] = b.variable(PTR, f"m{reg}_", known)
-        pointer, owner = Node("room", PTR, (), room), FRAMED
-        if zero:
-            b.do("clear", pointer, taken)
-    else:
-        pointer, owner = b.helper("rvm_zeros" if zero else "rvm_room", PTR, taken), MINE
-        b.trouble(b.op("eq", pointer, constant(None, PTR)))
-    b.set(held.pointer, pointer)
-    b.set(cast(Var, held.owner), b.i64(owner))
+    _find_room(b, reg, taken, zero, many)
     for dim, variable in zip(dims, held.dims, strict=True):
         b.set(variable, dim)
     contiguous(b, reg, item_size(t.elem))
@@ -216,6 +204,41 @@ def make(b: Builder, reg: int, value: Expr | None) -> None:
             b.nest(dims, fill)
         else:
             b.trusting(lambda: b.nest(dims, _in_order(b, dims, fill)))
+
+
+def _find_room(b: Builder, reg: int, size: Node, zero: bool, many: int) -> None:
+    """Give a local array its memory: in the frame if it is small, else of its own.
+
+    `many` lanes may have one each.
+    """
+    held, known = b.arrays[reg], number(size)
+    owner = cast(Var, held.owner)
+
+    def in_frame(most: int) -> None:
+        room = b.frames.get(reg)
+        if room is None:
+            room = b.frames[reg] = b.variable(PTR, f"m{reg}_", most)
+        pointer = Node("room", PTR, (), room)
+        if zero:
+            b.do("clear", pointer, size)
+        b.set(held.pointer, pointer)
+        b.set(owner, b.i64(FRAMED))
+
+    def apart() -> None:
+        pointer = b.helper("rvm_zeros" if zero else "rvm_room", PTR, size)
+        b.trouble(b.op("eq", pointer, constant(None, PTR)))
+        b.set(held.pointer, pointer)
+        b.set(owner, b.i64(MINE))
+
+    if reg in b.passed and not b.kind.anew:
+        apart()
+    elif known is not None:
+        in_frame(known) if known <= many * SMALL else apart()
+    elif b.lanes:
+        apart()
+    else:
+        small = b.op("ule", size, b.i64(SMALL))
+        b.when(small, lambda: in_frame(SMALL), apart)
 
 
 def contiguous(b: Builder, reg: int, size: int) -> None:

@@ -81,3 +81,40 @@ def test_it_does_not_count_as_memory_of_a_run(turned: Any) -> None:
     check(turned.with_options(max_memory=4 * LARGE + 4096), n)
     with pytest.raises(rvm.RvmError):
         check(turned.with_options(max_memory=3 * LARGE), n)
+
+
+STOPPED = """
+func sums(y: f64, x: f64[n], depth: i64)
+    alloc t: f64[n] = x
+    alloc z: f64[n]
+    add z, t * t
+    extern forward
+        print y
+    end
+    if depth > 0
+        sub depth, 1
+        call sums(y, z, depth)
+        add depth, 1
+    end
+    add y, sum(z) + t[n - 1]
+    sub z, t * t
+    free z
+    free t = x
+"""
+
+
+@pytest.mark.parametrize("n", [1, 5, 63, 64, 65, 200])
+@pytest.mark.parametrize("depth", [0, 3])
+def test_small_arrays_of_any_length_are_moved_where_a_run_stops(n: int, depth: int) -> None:
+    """They live in the frame, which is gone when Python prints, and a callee must find them."""
+    x = np.random.default_rng(n).normal(size=n) * 0.5
+    found = []
+    for engine in ("reference", "native"):
+        shown: list[str] = []
+        f = rvm.assemble(STOPPED).sums.with_options(engine=engine, output=shown.append)
+        found.append((f(y=0.0, x=x.copy(), depth=depth).y, shown))
+        m = f.machine(y=0.0, x=x.copy(), depth=depth)
+        m.run()
+        found[-1] += (m.time, m.run_back()["y"], m.time)
+    assert found[0] == found[1]
+    assert len(found[0][1]) == 2 * (depth + 1)
