@@ -52,7 +52,7 @@ def others_of(b: Builder, value: Expr | None) -> Expr | None:
     """The array of whose elements a value is the products of all others; None of other values."""
     match value:
         case Apply("prod_others", (x,)):
-            if b.lanes or b.way or not elem_of(type_of(x)).is_float:
+            if b.lanes or b.way or elem_of(type_of(x)).parts > 1:
                 raise Unprintable
             return x
     return None

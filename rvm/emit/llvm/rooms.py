@@ -64,7 +64,7 @@ found:
   ret ptr %p
 }}
 
-define internal void @rvm_keep(ptr %p, i64 %size) cold noinline {{
+define internal void @rvm_put_by(ptr %p, i64 %size) cold noinline {{
 entry:
   store i64 %size, ptr %p
   br label %head
@@ -129,7 +129,7 @@ define internal i64 @rvm_release(ptr %p, i64 %size) noinline {{
   %large = icmp ule i64 %over, {LARGEST - LARGE}
   br i1 %large, label %keep, label %give
 keep:
-  call void @rvm_keep(ptr %p, i64 %size)
+  call void @rvm_put_by(ptr %p, i64 %size)
   ret i64 0
 give:
   call void @free(ptr %p)
