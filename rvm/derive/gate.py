@@ -179,9 +179,7 @@ def are_finite(duals: Iterable[Any]) -> bool:
 def _is_finite(v: Any) -> bool:
     if type(v) is float:
         return isfinite(v)
-    if type(v) is np.ndarray and v.ndim == 1 and isfinite(v.dot(v).real):
-        return True
-    return bool(np.isfinite(v).all())
+    return bool(np.count_nonzero(np.isfinite(v)) == np.size(v))
 
 
 def limit_of(t: Scalar, exactly: bool) -> float:
