@@ -32,6 +32,7 @@ from rvm.expr import Place
 from rvm.faults import RvmError
 from rvm.host.once import making
 from rvm.image import Code, image_of
+from rvm.ir.fills import fills
 from rvm.isa import place as typed_place
 from rvm.numbers import system
 from rvm.program import Function, Program
@@ -42,6 +43,7 @@ from rvm.run.machine import Machine
 from rvm.run.results import Info, Result, Rounding
 from rvm.state import SCALAR_BYTES, Options, byte_size
 from rvm.transform.duals import bar_slots, bar_type
+from rvm.transform.forth import forwards
 from rvm.transform.programs import gradient_program
 from rvm.transform.unread import unread
 from rvm.transform.valued import valued
@@ -95,14 +97,16 @@ class ThereAndBack:
 
         def make() -> Code:
             made = gradient_program(program, name, without)
-            if back is not None:
-                return image_of(made).code(made.function(made.entry).code[-1].symbol, False)
-            made = valued(made, places)
+            made = valued(made, places) if back is None else _only_back(made)
             return image_of(made).code(made.entry, False)
 
         what = ("gradient" if back is None else "adjoint", name, repr(loss), repr(sorted(without)))
         checks = target.options.checks
-        self.launch = Launch(Derived(program, what, make), checks, unread=self.back)
+        alone = back is not None
+        self.launch = Launch(Derived(program, what, make), checks, unread=self.back, blank=alone)
+        sketch = self.launch.root.sketch
+        self.blank = {k for k, s in self.slots.items() if alone and s in sketch.fills}
+        """The parameters whose adjoints the run fills."""
         layout = self.launch.layout
         self.intake = Intake(function, layout, inout) if takes(function) else None
         types = [layout.types[slot] for slot in self.slots.values()]
@@ -118,17 +122,22 @@ class ThereAndBack:
         self,
         inputs: Mapping[str, Any],
         seed: Callable[[Bars], None],
+        seeded: Collection[int],
         wrt: Collection[str] | None,
         options: Options,
     ) -> Found | None:
         """The result of adjoints of the results, which `seed` enters; None where it does not apply.
 
-        An IndexError of `seed` means that, too.
+        That is for the registers `seeded`.  An IndexError of `seed` means that, too.
         """
         function, launch = self.function, self.launch
+        if not self.blank.isdisjoint(seeded):
+            return self._whole.run(inputs, seed, seeded, wrt, options)
         start, flat, held = self._taken(inputs)
         bars: Bars = {
-            k: np.zeros(start[k].shape, sys.dtype) if many else sys.zero
+            k: (np.empty if k in self.blank else np.zeros)(start[k].shape, sys.dtype)
+            if many
+            else sys.zero
             for k, _, sys, many in self.bars
         }
         try:
@@ -157,6 +166,8 @@ class ThereAndBack:
         rounding: Rounding = flight
         if flight.done:
             launch.results(flight, regs)
+        elif self.blank and not flight.has_filled(fills(launch.code).values()):
+            return self._whole.run(inputs, seed, seeded, wrt, options)
         else:
             program: Program = launch.code.image.program
             for k in self.back:
@@ -173,7 +184,7 @@ class ThereAndBack:
                 regs[k] = start[k]
         if self.back and not are_finite(regs[slot] for slot in self.gaining):
             # Whether results come back from what is no number is seen there and back.
-            return self._whole.run(inputs, seed, wrt, options)
+            return self._whole.run(inputs, seed, seeded, wrt, options)
 
         def evidence() -> Evidence:
             found = {k: regs[slot] for k, slot in self.slots.items()}
@@ -248,7 +259,7 @@ class DirectGradient:
         self, inputs: Mapping[str, Any], wrt: Collection[str] | None, options: Options
     ) -> tuple[float, Result] | None:
         """The loss (0 if it is not asked for) and the inputs' adjoints; None where not."""
-        found = self._run.run(inputs, self._seed, wrt, options)
+        found = self._run.run(inputs, self._seed, (self.loss.slot,), wrt, options)
         if found is None:
             return None
         return (found[0][-1] if self._run.given else 0.0), found[1]
@@ -265,14 +276,21 @@ def direct_vjp(
 ) -> Result | None:
     """The inputs' adjoints from those of the results; None where it does not apply."""
     options = target.options
-    without = left_out(target, wrt)
-    if without and isinstance(seeds, Mapping):
-        without -= slots_named(target.function, seeds)
+    function, without = target.function, left_out(target, wrt)
+    seeded = slots_named(function, seeds) if isinstance(seeds, Mapping) else frozenset[int]()
+    without -= seeded
     run = _made(target, "", without, lambda: ThereAndBack(target, None, without, _back(target)))
     if run is None:
         return None
-    found = run.run(inputs, lambda bars: add_seeds(target.function, bars, seeds), wrt, options)
+    found = run.run(inputs, lambda bars: add_seeds(function, bars, seeds), seeded, wrt, options)
     return None if found is None else found[1]
+
+
+def _only_back(gradient: Program) -> Program:
+    """The program of a gradient that begins with the run back, and goes that way only."""
+    name = gradient.function(gradient.entry).code[-1].symbol
+    rest = (f for f in gradient.functions if f.name != name)
+    return Program((forwards(gradient.function(name)), *rest), name, gradient.sources)
 
 
 def _back(target: Target) -> frozenset[int] | None:

@@ -56,7 +56,8 @@ def update(b: Builder, stmt: Update) -> None:
         if asked and not spread:
             scalars.factor(b, by, t)
         where = at(b, place, i)
-        put(b, where, scalars.changed(b, stmt.op, t, read(b, where), by))
+        old = raw(system(t).zero, t) if id(stmt) in b.filling else read(b, where)
+        put(b, where, scalars.changed(b, stmt.op, t, old, by))
 
     _everywhere(b, place.dims, new, t)
 

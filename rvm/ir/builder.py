@@ -76,6 +76,8 @@ class Builder(Operations):
         """The `id`s of index expressions that are known to be within bounds."""
         self.certain: frozenset[int] = frozenset()
         """The `id`s of statements that free an ancilla which must hold their value."""
+        self.filling: frozenset[int] = frozenset()
+        """The `id`s of statements that add to an array of zeros in which nothing is yet."""
         self.turns: frozenset[Expr] = frozenset()
         """Angles of type f64 of which both sine and cosine are needed."""
         self.one_ways: Mapping[int, OneWay] = {}

@@ -18,6 +18,7 @@ from rvm.ir.builder import Builder, Way
 from rvm.ir.calls import call, is_callable
 from rvm.ir.certain import certain
 from rvm.ir.count import count
+from rvm.ir.fills import fills
 from rvm.ir.flow import FALLS, JUMPS, RETURNS, Cycle, Edge, Flow
 from rvm.ir.hoist import hoisted
 from rvm.ir.kind import INNER, Kind
@@ -250,6 +251,8 @@ class MachineMaker(Maker):
         if not b.lanes:
             # Of lanes the C library takes one at a time.
             b.turns = turns(code)
+        if b.kind.blank:
+            b.filling = frozenset(id(code.stmts(pc)[0]) for pc in fills(code).values())
         if b.from_beginning:
             # A run that is entered in its middle may have been given anything.
             b.certain = certain(code)

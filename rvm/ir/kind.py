@@ -20,7 +20,8 @@ class Kind(NamedTuple):
     with the strict log, see `Code.logging`.  With `counts` it counts what it executes, with
     `watched` it also writes down each call.  With `anew` a run that stops on its way is to
     begin anew: nothing is kept of it.  Parameters that are `unread` are only added to, and nobody
-    looks at them: what would be added is computed for the trouble that it may have.
+    looks at them: what would be added is computed for the trouble that it may have.  With `blank`
+    nothing is yet in the array parameters that the code fills (see `fills`).
     """
 
     entry: int
@@ -31,6 +32,7 @@ class Kind(NamedTuple):
     watched: bool = False
     anew: bool = False
     unread: frozenset[int] = frozenset()
+    blank: bool = False
 
     @property
     def root(self) -> bool:

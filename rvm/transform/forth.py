@@ -30,6 +30,29 @@ def without_directions(f: Function) -> Function:
     return replace(f, code=code, spans=(*f.spans[:1], *f.spans[2:]), undoing=undoing)
 
 
+def forwards(f: Function) -> Function:
+    """A function without the code that is executed only when it is undone.
+
+    The register that tells directions apart is still dropped: its erased bit counts.
+    """
+    forth = telling(f)
+    if forth is None:
+        return f
+    gone: set[int] = set()
+    for pc, instr in enumerate(f.code):
+        if instr.op == "br" and _reads(instr, forth):
+            taken = isinstance(instr.args[0], Place)
+            gone |= set(range(pc, instr.aux + 1)) if taken else {pc, instr.aux}
+    kept = [pc for pc in range(len(f.code)) if pc not in gone]
+    place = {pc: k for k, pc in enumerate(kept)}
+    code = tuple(
+        replace(i, aux=place[i.aux]) if i.op in ("br", "cf") else i
+        for i in (f.code[pc] for pc in kept)
+    )
+    spans = tuple(f.spans[pc] for pc in kept) if f.spans else ()
+    return replace(f, code=code, spans=spans, undoing=None, origins=())
+
+
 def telling(f: Function) -> int | None:
     """The register that holds forwards and nowhere else, and that branches alone read."""
     if [i.op for i in (*f.code[:2], *f.code[-1:])] != ["fresh", "not", "drop"]:

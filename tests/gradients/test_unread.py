@@ -206,3 +206,47 @@ def test_what_is_not_for_machine_code_is_done_elsewhere(name: str) -> None:
     f = loaded(text)
     given = {"x": np.array([0.5, 1.25, -2.0]), "k": np.array([1, 2, 0])}
     assert outcome(f, "native", 0.5, given) == outcome(f, "reference", 0.5, given)
+
+
+def filled(first: str) -> Any:
+    """A function whose adjoint begins with what is given, and goes on with a loop."""
+    loop = "for i = 0 to k[0]\nadd y, 1e-3 * x[i % n] * x[i % n]\nend\n"
+    return loaded(HEAD + loop + first)
+
+
+@pytest.mark.parametrize(
+    "first",
+    {
+        "all of it": "add y, x @ x",
+        "a number": "add y, sum(x)",
+        "taken away": "sub y, sum(x) * 0.5",
+        "negative zeros": "add y, sum(-0.0 * x)",
+        "a part": "add y, x[0] * x[0]",
+        "looked up": "add y, f64(k[k[1]])\nadd y, sum(x)",
+    }.values(),
+)
+@pytest.mark.parametrize("turns", [0, 10, 3_000_000])
+@pytest.mark.parametrize("at", [0, 9])
+def test_what_adjoints_begin_with_need_not_be_there(first: str, turns: int, at: int) -> None:
+    """However far machine code comes: at once, out of ticks, to an index that is outside."""
+    f, x = filled(first), np.linspace(-1.0, 2.0, 5)
+    given = {"x": x, "k": np.array([turns, at, 0, 0, 0])}
+    try:
+        pulled = f.with_options(engine="native").pullback(y=0.5, **given)
+        pulled.seed_all({"y": 1.5})
+        want: Any = bits(pulled())
+    except rvm.RvmError as error:
+        want = str(error)
+    found = outcome(f, "native", 0.5, given)[0]
+    assert want in (found[0], found[1])
+
+
+def test_seeds_of_what_is_filled_are_kept() -> None:
+    f = filled("add y, x @ x")
+    given = {"y": 0.0, "x": np.linspace(-1.0, 2.0, 5), "k": np.zeros(5, np.int64)}
+    found = []
+    for engine in ("python", "native"):
+        g = f.with_options(engine=engine)
+        out = [g.vjp({"y": 1.0, "x": np.arange(5.0)}, given), g.vjp({"x": np.arange(5.0)}, given)]
+        found.append([bits(r) for r in (*out, g.grad(given, loss="x[2]"))])
+    assert found[0] == found[1]

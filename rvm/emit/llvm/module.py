@@ -125,7 +125,9 @@ class ModulePrinter:
         found = self._symbols.get(key)
         if found is None:
             found = self._symbols[key] = f"f{len(self._symbols)}"
-            what = self.kind._replace(entry=INNER, scattered=scattered, unread=frozenset())
+            what = self.kind._replace(
+                entry=INNER, scattered=scattered, unread=frozenset(), blank=False
+            )
             self._enter(found, key, what)
         self._sites[found] += 1
         return found

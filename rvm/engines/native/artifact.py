@@ -21,6 +21,7 @@ class Sketch(NamedTuple):
 
     `whole` are the registers of its own statements on whole arrays; `deep` says that functions
     which it calls have such statements too. `recurs` says that it is recursive.
+    `fills` are the array parameters that a run fills if they begin as zeros, see `rvm.ir.fills`.
     """
 
     types: tuple[RegisterType, ...]
@@ -28,6 +29,7 @@ class Sketch(NamedTuple):
     whole: frozenset[int] = frozenset()
     deep: bool = False
     recurs: bool = False
+    fills: frozenset[int] = frozenset()
 
 
 class Artifact(NamedTuple):
@@ -54,6 +56,7 @@ class Artifact(NamedTuple):
             "whole": sorted(sketch.whole),
             "deep": sketch.deep,
             "recurs": sketch.recurs,
+            "fills": sorted(sketch.fills),
             "seconds": self.seconds,
         }
         data = self.code
@@ -74,6 +77,7 @@ def decoded(raw: bytes) -> Artifact | None:
             frozenset(head["whole"]),
             head["deep"],
             head["recurs"],
+            frozenset(head["fills"]),
         )
         code: Block | bytes = data
         if "words" in head:

@@ -10,6 +10,7 @@ from rvm.engines.native.artifact import Sketch
 from rvm.engines.protocol import LEAST
 from rvm.expr import reads
 from rvm.image import Code, Image
+from rvm.ir.fills import fills
 from rvm.state import State
 from rvm.types import Array
 
@@ -42,8 +43,8 @@ def foreseen(state: State) -> int:
 
 
 def sketch_of(code: Code) -> Sketch:
-    """The sketch of a code, made once for both directions."""
-    key = (Sketch, code.name)
+    """The sketch of a code, made once."""
+    key = (Sketch, code.name, code.undo)
     cache = code.image.program.cache
     found = cache.get(key)
     if not isinstance(found, Sketch):
@@ -55,6 +56,7 @@ def sketch_of(code: Code) -> Sketch:
             frozenset(_array_operands(code.image, name)),
             any(any(True for _ in _array_operands(code.image, f)) for f in callees),
             code.image.recurs(name),
+            frozenset() if code.undo else frozenset(fills(code)),
         )
     return found
 

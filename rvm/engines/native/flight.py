@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -85,6 +85,11 @@ class Flight:
         """Whether the function has reached its end."""
         return self.how == context.DONE
 
+    def has_filled(self, places: Collection[int]) -> bool:
+        """Whether the run has come past certain positions at the beginning of its code."""
+        at: int = CONTEXT.unpack_from(self.fields)[context.PC]
+        return at > max(places, default=-1)
+
     @property
     def spent(self) -> int:
         """The ticks that it took."""
@@ -147,7 +152,7 @@ class Launch:
     """A code that is run repeatedly from its beginning on contiguous registers.
 
     `logging` is the runs' use of their strict log, see `Code.logging`; `unread` are parameters that
-    need not be changed, see `Kind`.
+    need not be changed, and with `blank` those that the code fills hold nothing yet, see `Kind`.
     """
 
     def __init__(
@@ -156,8 +161,9 @@ class Launch:
         checks: bool,
         logging: int = 0,
         unread: frozenset[int] = frozenset(),
+        blank: bool = False,
     ) -> None:
-        kind = Kind(0, frozenset(), checks, logging, unread=unread)
+        kind = Kind(0, frozenset(), checks, logging, unread=unread, blank=blank)
         self.root = Root(origin, kind) if isinstance(origin, Derived) else root_of(origin, kind)
         self.layout = layout = Layout(self.root.sketch.types, self.root.sketch.n_args)
         # Who has waited for the compiler may wait as long once more before Ctrl-C is asked for,
