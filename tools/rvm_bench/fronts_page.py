@@ -49,13 +49,10 @@ Notes on missed aims and other differences:
   the stage `gradient`, the adjoint of an element that is looked up is a whole array, so
   reverse mode is the better choice there.
 - **Gradients compared with JAX**: `exp` and `tanh` have specified bits, the same on every machine,
-  and sums are added in a specified order. A gradient runs the function forwards and its adjoint
-  back, which recomputes the values of the forward run; JAX computes them once and keeps them. So
-  the states of loops are computed four times, in memory that is newly allocated for every call,
-  like the adjoints. With a million numbers, most of the time may be the operating system's, for
-  providing this memory. JAX allocates new arrays too, but fewer.
-- **prod** of a thousand: the product of all other elements, for each element, is not compiled. The
-  gradient leaves machine code for it, which takes a tenth of a millisecond or more.
+  and sums are added in a specified order. No value is requested with these gradients, so the
+  functions only run back, and compute their values once more there. The states of loops are
+  computed and undone; those of the stencil are too large for their memory to be kept. JAX computes
+  on all processors.
 - **Matrix products** have a specified order of additions; JAX and NumPy call BLAS.
 - **bits of this machine** is `rvm.pure` with `bits="machine"`, which uses libm and BLAS. Calls then
   cost more; of these rows only the stencil of a million points gains by it, and only forwards.
