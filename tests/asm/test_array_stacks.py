@@ -424,7 +424,7 @@ def test_what_is_no_stack_of_arrays(given: Any, code: str, said: str) -> None:
         ("if len(s)[0] > 1\n    end", "A002", "the value of `len` is not a place"),
         ("with t = s.top[0, 1]\n    end", "A042", ""),
         ("call h(s)", "A040", "a stack[f64] is required here, but this is a stack[f64[3]]"),
-        ("call h2(s)", "A040", "a stack[f64[2]] is wanted here"),
+        ("call h2(s)", "A040", "a stack[f64[2]] is required here"),
         ("call h(b)", "A040", ""),
         ("local t: stack[f64[n]]", "A011", "constants, and at least 1"),
         ("local t: stack[f64[0]]", "A011", "constants, and at least 1"),
