@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gradients.agreeing import ENGINES
+from rvm_tools.debug import Session
 from sizes import first_and_another, part, sized, thin, wide
 
 import rvm
@@ -212,6 +213,20 @@ def test_times_are_those_of_the_way_there(engine: str, strict: bool) -> None:
             assert all(np.allclose(machine.result[n], v, 1e-12, 1e-12) for n, v in given.items())
             machine.run()
             assert all(np.allclose(machine.result[n], v, 1e-12, 1e-12) for n, v in end.items())
+
+
+@sized
+def test_a_session_goes_back_over_the_places_of_the_way_there() -> None:
+    for library, name, given in straying()[: part(6)]:
+        way = rvm.Machine(library.program, name, **deepcopy(given), output=[].append, engine=LAW)
+        places = [position(way)]
+        while way.step():
+            places.append(position(way))
+        session = Session(library, name, deepcopy(given))
+        session.goto(len(places) - 1)
+        for time in reversed(range(len(places))):
+            assert session.time == time and position(session.machine) == places[time]
+            session.instruction(1, -1)
 
 
 def test_what_is_run_again_on_a_way_back_is_not_told_again() -> None:
