@@ -39,8 +39,11 @@ def shown() -> list[list[str]]:
     return [line.split() for line in found[1].splitlines()]
 
 
+CASES = [pytest.param(p, marks=[pytest.mark.deep] if p.name in SLOW else []) for p in FILES]
+
+
 @thin
-@pytest.mark.parametrize("path", [p for p in FILES if p.name not in SLOW], ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
 @some
 def test_costs_are_those_of_the_page(path: Path) -> None:
     have = [line.split() for line in table(list(costs([path]))).splitlines()[1:]]
