@@ -13,18 +13,23 @@ from rvm.program import Instr
 from rvm.types import BOOL, I64, Scalar
 from rvm_asm.conditions import undone_by
 from rvm_asm.counters import CountedLoop
+from rvm_asm.generics import Types
 from rvm_asm.holding import Held, Holding
+from rvm_asm.maps import Shared, mapping
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Node, Operator, Ref
+from rvm_asm.program import Declarations
 from rvm_asm.scope import ScopeBlock, Slot
 from rvm_asm.stacked import Lowered
 from rvm_asm.stats import (
+    MAPS,
     AllocStat,
     EffectStat,
     Empty,
     Extern,
     For,
     From,
+    Func,
     IfStat,
     Invoke,
     Iterate,
@@ -51,6 +56,11 @@ _OPPOSITE_INTEGER = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 class Blocks(Holding):
     """Lowers statements of all kinds."""
 
+    def __init__(self, program: Declarations, func: Func, types: Types | None = None) -> None:
+        super().__init__(program, func, types)
+        self.shared: list[Shared] = []
+        """Arguments shared by all elements over which functions are mapped."""
+
     def statements(self, body: list[Stat]) -> None:
         """Lower a block; a statement that is wrong is reported and left out."""
         self._level += 1
@@ -71,7 +81,7 @@ class Blocks(Holding):
                 elif kind is AllocStat:
                     self.alloc(stat)  # type: ignore[arg-type]
                 elif kind is Invoke:
-                    self.call(stat)  # type: ignore[arg-type]
+                    self._call(stat)  # type: ignore[arg-type]
                 elif kind is Jump:
                     self.jump(stat)  # type: ignore[arg-type]
                 else:
@@ -82,6 +92,14 @@ class Blocks(Holding):
                 self.broken = True
             self.held = outer
         self._level -= 1
+
+    def _call(self, stat: Invoke) -> None:
+        if stat.name not in MAPS:
+            self.call(stat)
+            return
+        mapped = mapping(self, stat)
+        self.shared += mapped.shared
+        self.call(mapped.call, mapped.said)
 
     def _labels(self, stat: Stat) -> None:
         for word in stat.labels:

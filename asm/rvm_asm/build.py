@@ -38,11 +38,10 @@ from rvm_asm.generics import (
 )
 from rvm_asm.habits import type_hint
 from rvm_asm.messages import did_you_mean
+from rvm_asm.names import plain, quoted
 from rvm_asm.nodes import Declared, TypeParam, TypeRef, Word
 from rvm_asm.parser import parse_named
-from rvm_asm.printer import quoted
 from rvm_asm.program import Declarations
-from rvm_asm.scope import plain
 from rvm_asm.stats import Func, RecordDef
 from rvm_asm.values import Rejected
 

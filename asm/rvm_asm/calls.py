@@ -26,11 +26,10 @@ from rvm_asm.derivatives import (
 )
 from rvm_asm.generics import FUNCTION
 from rvm_asm.habits import DERIVATIVES
-from rvm_asm.maps import MAPS, mapping
 from rvm_asm.messages import did_you_mean
+from rvm_asm.names import plain, quoted
 from rvm_asm.nodes import Node, Ref, Word
-from rvm_asm.printer import quoted
-from rvm_asm.scope import Binding, NameGroup, Slot, leaves_of, plain
+from rvm_asm.scope import Binding, NameGroup, Slot, leaves_of
 from rvm_asm.specialisation import Specialising
 from rvm_asm.stacked import text_of
 from rvm_asm.stats import EffectStat, Invoke, Iterate
@@ -40,11 +39,11 @@ from rvm_asm.values import Rejected
 class Calls(Specialising):
     """Lowers `call`, `uncall` and the contents of `extern` blocks."""
 
-    def call(self, stat: Invoke) -> None:
-        """`call`, `uncall`, `map`: records become leaves, literals take the parameters' types."""
-        said: tuple[Said, ...] = ()
-        if stat.name in MAPS:
-            stat, said = mapping(self, stat)
+    def call(self, stat: Invoke, said: Sequence[Said] = ()) -> None:
+        """`call` and `uncall`: records become leaves, literals take the parameters' types.
+
+        `said` is what a derivative's parameters are, if the function that is called maps one.
+        """
         name, args = self.callee(stat)
         self.became[id(stat)] = name, args
         signature = self.program.signatures[name]

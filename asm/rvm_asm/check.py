@@ -13,6 +13,7 @@ from rvm.verify import Nodes, alias_findings, findings, inout_slots
 from rvm.verify.conflicts import CALLS
 from rvm.verify.finding import Finding
 from rvm.verify.text import shortened
+from rvm_asm.blocks import Blocks
 from rvm_asm.counters import changes
 from rvm_asm.emitter import CodeEmitter
 from rvm_asm.lengths import misfits
@@ -151,7 +152,7 @@ def report_endless(program: Program, emitters: Mapping[str, CodeEmitter], report
             )
 
 
-def report_shared(program: Program, emitters: Mapping[str, CodeEmitter], report: Reporter) -> None:
+def report_shared(program: Program, emitters: Mapping[str, Blocks], report: Reporter) -> None:
     """Add a message for every argument that all elements of a `map` share, and one changes."""
     if not any(e.shared for e in emitters.values()):
         return

@@ -7,12 +7,9 @@ from typing import NoReturn
 
 from rvm_asm.characters import Misspelt, bytes_of
 from rvm_asm.lexer import END, NAME, NEWLINE, STRING, WRONG, Tokens
-from rvm_asm.literals import WORDS
 from rvm_asm.messages import Reporter
+from rvm_asm.names import RESERVED
 from rvm_asm.nodes import Word
-
-RESERVED = frozenset({"and", "or", "not", *WORDS})
-"""Words that name nothing."""
 
 _ESCAPES = "escapes are \\n \\t \\r \\0 \\\\ \\\" \\', \\xff and \\u00e9"
 

@@ -22,14 +22,13 @@ from rvm.verify import inout_slots, verify
 from rvm.verify.conflicts import CALLS
 from rvm_asm.bijections import passed, passing
 from rvm_asm.check import is_futile
+from rvm_asm.names import dotted, quoted
 from rvm_asm.positions import NONE, mark, source_lines
 from rvm_asm.printer import (
     RegisterNames,
     SourcePrinter,
-    dotted,
     indices_read_back,
     only_places,
-    quoted,
     reads_back,
     template,
 )

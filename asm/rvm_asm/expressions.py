@@ -8,10 +8,11 @@ from functools import cache
 from typing import Any, NoReturn
 
 from rvm.isa import FUNCTIONS
-from rvm_asm.cursor import RESERVED, Bad, Cursor
+from rvm_asm.cursor import Bad, Cursor
 from rvm_asm.habits import SHAPE
 from rvm_asm.lexer import CHARACTER, NAME, NEWLINE, NUMBER, QUOTE, STRING
 from rvm_asm.literals import WORDS, number
+from rvm_asm.names import RESERVED
 from rvm_asm.nodes import (
     Application,
     Declared,

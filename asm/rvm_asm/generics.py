@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from rvm.isa.rules import CLASSES
 from rvm.types import F64, I64, SCALARS, Array, RegisterType, Scalar, Stack, elem_of, fixed, rank_of
+from rvm_asm.names import plain
 from rvm_asm.nodes import Application, Declared, Lit, Node, Ref, Sub, TypeParam, TypeRef
-from rvm_asm.scope import plain
 
 NUMBERS, STACK, RECORD, FUNCTION = "numbers", "stack", "record", "function"
 IDLE = "`a function"

@@ -46,10 +46,10 @@ from rvm_asm.lexer import (
     is_sign,
 )
 from rvm_asm.literals import WORDS
-from rvm_asm.maps import MAPS
 from rvm_asm.messages import Reporter
 from rvm_asm.source import SourceMap
 from rvm_asm.statements import CLOSERS, DIRECTIONS, TOP, StatementParser
+from rvm_asm.stats import MAPS
 
 _NAMES = {
     "func": Name.Function,

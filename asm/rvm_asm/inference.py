@@ -25,9 +25,10 @@ from rvm.types import (
     with_rank,
 )
 from rvm_asm.generics import NUMBERS, RECORD, STACK, TypeValue, may_be, numbers, type_node
+from rvm_asm.names import plain
 from rvm_asm.nodes import TypeParam, TypeRef
 from rvm_asm.registers import MAX_RECORDS
-from rvm_asm.scope import NameGroup, Slot, plain
+from rvm_asm.scope import NameGroup, Slot
 from rvm_asm.stats import Func, RecordDef
 
 

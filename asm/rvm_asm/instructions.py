@@ -5,8 +5,8 @@ from __future__ import annotations
 from rvm.transform.derived import GRADIENT, MARKS
 from rvm_asm.expressions import ExpressionParser
 from rvm_asm.lexer import NEWLINE, STRING
+from rvm_asm.names import plain
 from rvm_asm.nodes import Declared, Node, Word
-from rvm_asm.scope import plain
 from rvm_asm.stats import AllocStat, EffectStat, Invoke, Iterate, Jump, Replace, Stat, Undo
 
 DERIVATIVES = frozenset(mark[0] for mark in MARKS)

@@ -16,8 +16,9 @@ from rvm.types import I64
 from rvm_asm.calls import Calls
 from rvm_asm.constants import NotConstant, is_evaluated
 from rvm_asm.messages import did_you_mean
+from rvm_asm.names import plain
 from rvm_asm.nodes import Application, Lit, Node, Operator, Ref, Word
-from rvm_asm.scope import Alias, Binding, Scope, Slot, plain
+from rvm_asm.scope import Alias, Binding, Scope, Slot
 from rvm_asm.stats import Invoke, Iterate
 from rvm_asm.values import Rejected
 

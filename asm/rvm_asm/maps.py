@@ -10,26 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rvm.codes.words import count
 from rvm.program import Function, Layout, slots_of
 from rvm.transform.derived import GRADIENT
 from rvm.transform.duals import unique
 from rvm.types import Stack, elem_of, rank_of
+from rvm_asm.calls import Calls
 from rvm_asm.derivatives import Derivative, Said, binding, is_left_out
 from rvm_asm.generics import FUNCTION, NUMBERS, STACK, TypeValue
 from rvm_asm.inference import Shape, shape_of
+from rvm_asm.names import plain, quoted
 from rvm_asm.nodes import Declared, Lit, Node, Operator, Ref, Sub, TypeRef, Word
-from rvm_asm.printer import quoted
-from rvm_asm.scope import Binding, NameGroup, Slot, plain
-from rvm_asm.stats import For, Func, Invoke, Macro, OpStat, RecordDef, Stat
-
-if TYPE_CHECKING:
-    from rvm_asm.calls import Calls
-
-MAPS = {"map": "call", "unmap": "uncall"}
-"""The statements, and how each calls the function that is made."""
+from rvm_asm.scope import Binding, NameGroup, Slot
+from rvm_asm.stats import MAPS, For, Func, Invoke, Macro, OpStat, RecordDef, Stat
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +47,17 @@ class Shared:
         return not self.of or not changed.get(self.of, frozenset()).isdisjoint(self.read)
 
 
-def mapping(e: Calls, stat: Invoke) -> tuple[Invoke, tuple[Said, ...]]:
+@dataclass(frozen=True, slots=True)
+class Mapped:
     """The call that implements a `map`, and for a derivative its parameters."""
+
+    call: Invoke
+    said: tuple[Said, ...]
+    shared: tuple[Shared, ...]
+
+
+def mapping(e: Calls, stat: Invoke) -> Mapped:
+    """The call that a `map` is."""
     found = _walked(e, stat)
     name, args = e.callee(stat.over(found))
     signature = e.program.signatures[name]
@@ -89,10 +92,10 @@ def mapping(e: Calls, stat: Invoke) -> tuple[Invoke, tuple[Said, ...]]:
             stat,
             f"`call {shown}(…)` does it once",
         )
-    e.shared += [s for k, s in _shared(name, made, signature, args) if k not in walked]
+    shared = tuple(s for k, s in _shared(name, made, signature, args) if k not in walked)
     callee = Word(_made(e, name, stat, made, walked), stat.callee.start, stat.callee.end)
     call = Invoke(MAPS[stat.name], callee, args, stat.start, stat.end, bars=bars)
-    return call, made.said if made is not None else ()
+    return Mapped(call, made.said if made is not None else (), shared)
 
 
 def _shared(

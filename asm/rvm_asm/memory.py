@@ -7,19 +7,20 @@ from rvm.isa import ENDS, MAKES, TypeFault, check_operands, typed
 from rvm.program import Instr
 from rvm.types import I64, U8, Array, Scalar, elem_of, rank_of
 from rvm.verify.affine import affine, combine
-from rvm_asm.emitter import CodeEmitter
 from rvm_asm.generics import NUMBERS, TypeValue
 from rvm_asm.inference import record_of
 from rvm_asm.messages import did_you_mean
+from rvm_asm.names import plain
 from rvm_asm.nodes import Application, Declared, Lit, Node, Ref, TypeRef
+from rvm_asm.operations import Operations
 from rvm_asm.registers import RegisterWriter, TypeProblem
-from rvm_asm.scope import Alias, Binding, NameGroup, Slot, leaves_of, plain
+from rvm_asm.scope import Alias, Binding, NameGroup, Slot, leaves_of
 from rvm_asm.stacked import text_of
 from rvm_asm.stats import AllocStat, OpStat
 from rvm_asm.values import Rejected
 
 
-class Memory(CodeEmitter):
+class Memory(Operations):
     """Lowers statements that make and drop registers."""
 
     def alloc(self, stat: AllocStat) -> None:

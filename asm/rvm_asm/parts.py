@@ -7,7 +7,6 @@ same expression.  So the statement may not change what a part reads.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rvm.expr import Expr, Place, places
 from rvm.isa import check_operands, typed
@@ -16,12 +15,10 @@ from rvm.program import Instr
 from rvm.types import Stack, rank_of
 from rvm.verify.alias import overlap
 from rvm.verify.conflicts import CALLS, written_operands
+from rvm_asm.emitter import CodeEmitter
 from rvm_asm.nodes import Node
 from rvm_asm.scope import Slot
 from rvm_asm.stats import Stat
-
-if TYPE_CHECKING:
-    from rvm_asm.emitter import CodeEmitter
 
 
 @dataclass(frozen=True, slots=True)

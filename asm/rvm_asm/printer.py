@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -11,43 +10,12 @@ from rvm.isa import FUNCTIONS, TypeFault, typed
 from rvm.numbers import system
 from rvm.program import Function, Layout, stack_text
 from rvm.types import I64, Array, Scalar, Stack
-from rvm_asm.cursor import RESERVED
 from rvm_asm.expressions import BINARY, COMPARE, NOT, POWER, PREFIX, UNARY, operator_name
 from rvm_asm.literals import number, plain_literal, typed_literal
+from rvm_asm.names import dotted, quoted
 
 _ATOM = 20
-_WORD = re.compile(r"[^\W\d]\w*\Z")
-_PARTS = frozenset({"re", "im", "T"})
 PREFIXES = {fn: sign for sign, fn in PREFIX.items()}
-
-
-def _is_word(name: str) -> bool:
-    """Whether a name can be written without quotes."""
-    return bool(_WORD.match(name)) and name not in RESERVED
-
-
-def quoted(name: str) -> str:
-    """A name as the text writes it: in backquotes if it is not a word."""
-    return name if _is_word(name) else _quote(name)
-
-
-def dotted(name: str) -> str:
-    """The name of a register: words with dots stay as they are."""
-    parts = name.split(".")
-    if all(_is_word(p) for p in parts) and not _PARTS.intersection(parts[1:]):
-        return name
-    return _quote(name)
-
-
-def _quote(name: str) -> str:
-    return "`" + "".join(_escape(c) for c in name) + "`"
-
-
-def _escape(c: str) -> str:
-    if c in "`\\" or not c.isprintable():
-        return f"\\U{ord(c):08x}"
-    return c
-
 
 Tree: TypeAlias = "int | tuple[str, list[tuple[str, Tree]]]"
 """A register, or a record's name and its fields with their printed names."""

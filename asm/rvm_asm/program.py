@@ -18,11 +18,12 @@ from rvm_asm.generics import A_RECORD, Types
 from rvm_asm.includes import Includes, Refused
 from rvm_asm.literals import NO_NUMBER
 from rvm_asm.messages import Reporter
+from rvm_asm.names import plain
 from rvm_asm.nodes import Declared, FieldStep, Lit, Node, Ref, TypeRef, Word
 from rvm_asm.parser import parse_file
 from rvm_asm.positions import read_positions
 from rvm_asm.registers import RegisterWriter, TypeProblem, layout
-from rvm_asm.scope import Binding, Length, NameGroup, Slot, plain
+from rvm_asm.scope import Binding, Length, NameGroup, Slot
 from rvm_asm.source import SourceMap
 from rvm_asm.stats import (
     Constant,

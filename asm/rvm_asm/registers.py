@@ -23,8 +23,9 @@ from rvm_asm.generics import (
 )
 from rvm_asm.habits import type_hint
 from rvm_asm.messages import Reporter, did_you_mean
+from rvm_asm.names import plain
 from rvm_asm.nodes import Declared, Lit, Node, TypeRef
-from rvm_asm.scope import Binding, NameGroup, Slot, plain
+from rvm_asm.scope import Binding, NameGroup, Slot
 from rvm_asm.stats import RecordDef
 
 MAX_LEAVES = 1 << 12

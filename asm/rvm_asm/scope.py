@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from rvm.expr import Apply, Const, Place
 from rvm.types import I64, RegisterType, Stack
+from rvm_asm.generics import TypeValue
+from rvm_asm.names import plain
 from rvm_asm.nodes import Node, Word
-
-if TYPE_CHECKING:
-    from rvm_asm.generics import TypeValue
 
 
 class Slot:
@@ -139,23 +136,3 @@ class Scope:
         self.names: dict[str, Binding] = {}
         self.labels: dict[str, tuple[int, Word]] = {}
         self.routines: dict[str, ScopeBlock] = {}
-
-
-_PART = re.compile(r"`([^`]*)`(?:#\d+)?|([^.`#]+)(?:#\d+)?")
-_ESCAPE = re.compile(r"\\U([0-9a-fA-F]{8})")
-
-
-def plain(name: str) -> str:
-    """A register's name from its notation in the text: without quotes and number.
-
-    `t#1` is another register called `t`; backquotes hold names that are not words.
-    """
-    if name.isidentifier():
-        return name
-    return ".".join([_plain(m) for m in _PART.finditer(name)])
-
-
-def _plain(part: re.Match[str]) -> str:
-    if part[1] is None:
-        return part[2]
-    return _ESCAPE.sub(lambda m: chr(min(int(m[1], 16), 0x10FFFF)), part[1])

@@ -25,9 +25,10 @@ from rvm_asm.generics import (
 from rvm_asm.inference import Conflict, Inference, Shape, literal, record_of, shape_of
 from rvm_asm.memory import Memory
 from rvm_asm.messages import did_you_mean
+from rvm_asm.names import plain
 from rvm_asm.nodes import Declared, Node, Ref, Sub, TypeParam, TypeRef, Word
 from rvm_asm.registers import RegisterWriter, TypeProblem
-from rvm_asm.scope import NameGroup, Slot, plain
+from rvm_asm.scope import NameGroup, Slot
 from rvm_asm.stats import Func, Invoke, Iterate, Stat
 from rvm_asm.values import Rejected
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING
 
 from rvm.expr import Const, Expr, Index, Place, places
 from rvm.isa import check_operands
@@ -19,13 +18,11 @@ from rvm.isa import place as typed_place
 from rvm.isa.shapes import Lengths
 from rvm.program import Instr, stack_text
 from rvm.types import I64, Array, Scalar, Stack, elem_of, rank_of, with_rank
+from rvm_asm.emitter import CodeEmitter
 from rvm_asm.nodes import Lit, Node, Word
 from rvm_asm.scope import Slot
 from rvm_asm.stats import For, Stat
 from rvm_asm.text_bytes import length_of
-
-if TYPE_CHECKING:
-    from rvm_asm.emitter import CodeEmitter
 
 WRITTEN_OUT = 8
 """The largest number of elements with an instruction for each; for more there are loops."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rvm.stmt import BACKWARD, FORWARD
-from rvm_asm.cursor import RESERVED, Bad
+from rvm_asm.cursor import Bad
 from rvm_asm.habits import habit
 from rvm_asm.instructions import InstructionParser
 from rvm_asm.lexer import END, NAME, NEWLINE
-from rvm_asm.maps import MAPS
+from rvm_asm.names import RESERVED
 from rvm_asm.nodes import Declared, Lit, Node, Word
 from rvm_asm.stats import (
+    MAPS,
     Arm,
     Empty,
     Extern,

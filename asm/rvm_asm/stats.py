@@ -63,6 +63,10 @@ class Jump(Stat):
         self.partner = partner
 
 
+MAPS = {"map": "call", "unmap": "uncall"}
+"""The statements that map functions, and how each calls the function that is made."""
+
+
 class Invoke(Stat):
     """`call f(a, b)`, `uncall f(a, b)`, `map f(a, b)`, `unmap f(a, b)`.
 

@@ -13,8 +13,8 @@ from rvm.program import Program
 from rvm_asm.blocks import Blocks
 from rvm_asm.build import Build
 from rvm_asm.inference import Given
+from rvm_asm.names import plain
 from rvm_asm.program import Declarations
-from rvm_asm.scope import plain
 from rvm_asm.values import Rejected
 
 

@@ -19,10 +19,11 @@ from rvm_asm.expressions import MAX_DEPTH, operator_name
 from rvm_asm.generics import FUNCTION, NUMBERS, Types
 from rvm_asm.literals import NO_NUMBER, TEXTS, WORDS, raw_constant
 from rvm_asm.messages import did_you_mean
+from rvm_asm.names import plain
 from rvm_asm.nodes import FieldStep, Lit, Node, Operator, Range, Ref, RefStep, ShapeStep, Sub
 from rvm_asm.program import Declarations
 from rvm_asm.registers import RegisterWriter, TypeProblem
-from rvm_asm.scope import Alias, Binding, Length, NameGroup, Scope, Slot, leaves_of, plain
+from rvm_asm.scope import Alias, Binding, Length, NameGroup, Scope, Slot, leaves_of
 
 ELEMENTS = ".len"
 """A step to how many numbers a stack holds, which nothing written leads to."""

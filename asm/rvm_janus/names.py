@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rvm_asm.cursor import RESERVED
+from rvm_asm.names import RESERVED
 from rvm_asm.nodes import Declared, Node, TypeRef, Word
 
 

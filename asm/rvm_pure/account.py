@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rvm.isa.rows import COSTS
-from rvm_pure.cost import Cost, figure, kappa, nesting, work
+from rvm.library.handle import FunctionHandle
+from rvm_pure.cost import Cost, figure, work
+from rvm_pure.definition import Definition
 from rvm_pure.types import is_active
 from rvm_pure.zeros import filled, zeros
 
-if TYPE_CHECKING:
-    from rvm_pure.functions import PureFunction
 
-
-def counted(f: PureFunction, sizes: Mapping[str, int]) -> Cost:
+def counted(f: Definition, handle: FunctionHandle, sizes: Mapping[str, int]) -> Cost:
     """The machine's count for adding the value of a function, with all arguments one half."""
-    params = f.definition.params
-    given = {p.name: filled(p.type, sizes, lambda t: 0.5 if is_active(t) else 1) for p in params}
-    assert f.definition.body.type is not None
-    handle = f.program[f.name]
-    out = zeros(f.definition.body.type, sizes)
+    given = {p.name: filled(p.type, sizes, lambda t: 0.5 if is_active(t) else 1) for p in f.params}
+    assert f.body.type is not None
+    out = zeros(f.body.type, sizes)
     m = handle.with_options(engine="reference").machine(**{handle.parameters[0]: out}, **given)
     counts = m.count()
     m.run()
@@ -42,6 +38,11 @@ class Row:
     figure: Cost
     work: Cost
     machine: Cost
+
+    @classmethod
+    def of(cls, stage: str, f: Definition, handle: FunctionHandle, sizes: Mapping[str, int]) -> Row:
+        """The accounts of a function that `handle` calls."""
+        return cls(stage, figure(f.body, sizes), work(f.body, sizes), counted(f, handle, sizes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +77,3 @@ class Account:
             f"{self.bound:g}: kappa {self.kappa:.3g}, NAO {self.nesting}"
         )
         return "\n".join(lines)
-
-
-def account(f: PureFunction, wrt: Sequence[str], sizes: Mapping[str, int]) -> Account:
-    """The account of a function and its gradient."""
-    g = f.gradient(wrt)
-    rows = [
-        Row(
-            name,
-            figure(x.definition.body, sizes),
-            work(x.definition.body, sizes),
-            counted(x, sizes),
-        )
-        for name, x in (("source", f), ("gradient", g))
-    ]
-    body = f.definition.body
-    return Account(rows[0], rows[1], nesting(body), kappa(body))

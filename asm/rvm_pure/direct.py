@@ -11,15 +11,15 @@ nested parallelism*: states are saved on the way there, and restored on the way 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from rvm.types import Scalar
 from rvm_pure.adjoints import plus, structured, total, value_of, zero
+from rvm_pure.continuations import Context, Continuations, Gains, element_type, slots, typeof
 from rvm_pure.faults import StageFault, what
+from rvm_pure.folds import FoldRule
 from rvm_pure.formulas import adjoint_gains, formula_of
-from rvm_pure.partial import Reducer
-from rvm_pure.simplify import tidied
 from rvm_pure.terms import (
     App,
     Each,
@@ -29,7 +29,6 @@ from rvm_pure.terms import (
     Lam,
     Let,
     Loop,
-    Names,
     Num,
     Op,
     Pattern,
@@ -39,70 +38,14 @@ from rvm_pure.terms import (
     Tup,
     Update,
     Var,
-    free,
+    rebuild,
     tup,
 )
 from rvm_pure.types import Arr, Product, Type, is_active
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """A variable of the context."""
-
-    name: str
-    type: Type
-
-
-Context = tuple[Slot, ...]
-Gains = Mapping[str, Term]
-"""The terms that the adjoints of variables of the context receive."""
-
-
-def slots(p: Pattern, t: Type) -> Context:
-    """The variables with derivatives that a pattern binds."""
-    if isinstance(p, str):
-        return (Slot(p, t),) if p != "_" and is_active(t) else ()
-    assert isinstance(t, Product)
-    return tuple(s for q, item in zip(p, t.items, strict=True) for s in slots(q, item))
-
-
-def typeof(e: Term) -> Type:
-    assert e.type is not None
-    return e.type
-
-
-class Direct:
+class Direct(Continuations):
     """D of typed terms whose names are bound once."""
-
-    def __init__(self, names: Names) -> None:
-        self.names = names
-        self._ys: list[str] = []
-        self.z = names.new("z")
-
-    def ys(self, context: Context) -> tuple[str, ...]:
-        """The parameters for the adjoints of the context."""
-        while len(self._ys) < len(context):
-            self._ys.append(self.names.new("y1"))
-        return tuple(self._ys[: len(context)])
-
-    def back(
-        self, context: Context, y: Term, more: Sequence[Term] = (), gains: Gains | None = None
-    ) -> Lam:
-        """`fun (y1, …, z) -> Y(y1 + gain, …, more)`."""
-        return self.cont(context, lambda ys: self.onward(context, y, more, gains))
-
-    def cont(self, context: Context, body: Callable[[tuple[str, ...]], Term]) -> Lam:
-        ys = self.ys(context)
-        return Lam((*ys, self.z), body(ys))
-
-    def onward(
-        self, context: Context, y: Term, more: Sequence[Term] = (), gains: Gains | None = None
-    ) -> App:
-        args: list[Term] = []
-        for s, name in zip(context, self.ys(context), strict=True):
-            gain = (gains or {}).get(s.name)
-            args.append(Var(name) if gain is None else plus(s.type, Var(name), gain))
-        return App(y, (*args, *more))
 
     def d(self, e: Term, context: Context, y: Term) -> Term:
         """The pair of the value and the continuation."""
@@ -116,7 +59,7 @@ class Direct:
                 return self._let(e, context, y)
             case Tup(items):
                 given = [Proj(k, z) for k, item in enumerate(items) if is_active(item.type)]
-                return self._after(items, context, y, lambda xs: Tup(tuple(xs)), lambda xs: given)
+                return self.after(items, context, y, lambda xs: Tup(tuple(xs)), lambda xs: given)
             case Proj(k, of):
                 t = typeof(of)
                 assert isinstance(t, Product)
@@ -128,7 +71,7 @@ class Direct:
                     )
                     return [Tup(tuple(parts))]
 
-                return self._after((of,), context, y, lambda xs: Proj(k, xs[0]), only)
+                return self.after((of,), context, y, lambda xs: Proj(k, xs[0]), only)
             case Op():
                 return self._op(e, context, y)
             case If():
@@ -140,7 +83,7 @@ class Direct:
             case Loop():
                 return self._loop(e, context, y)
             case Index(of, items):
-                return self._after(
+                return self.after(
                     (of, *items),
                     context,
                     y,
@@ -152,48 +95,6 @@ class Direct:
             case Prim():
                 return self._prim(e, context, y)
         raise StageFault(e, f"{what(e)} has no derivative here")
-
-    def _after(
-        self,
-        items: Sequence[Term],
-        context: Context,
-        y: Term,
-        value: Callable[[list[Term]], Term],
-        given: Callable[[list[Term]], Sequence[Term]],
-        gains: Callable[[list[Term]], Gains] | None = None,
-        between: Callable[[list[Term]], Sequence[tuple[Pattern, Term]]] | None = None,
-        inside: Callable[[list[Term]], Sequence[tuple[Pattern, Term]]] | None = None,
-    ) -> Term:
-        """D of what is made of values: these first, from left to right, then itself.
-
-        `given` are the adjoints of those that carry derivatives; `between` and `inside` are lets
-        before the pair and in the continuation.
-        """
-        lets: list[tuple[Pattern, Term]] = []
-        xs: list[Term] = []
-        outer, last = context, y
-        for e in items:
-            name = self.names.new("x1")
-            xs.append(Var(name, type=e.type))
-            if not is_active(e.type):
-                lets.append((name, e))
-                continue
-            after = self.names.new("Y1")
-            lets.append(((name, after), self.d(e, context, last)))
-            last = Var(after)
-            context = (*context, Slot(name, typeof(e)))
-        lets += between(xs) if between is not None else ()
-
-        def body(ys: tuple[str, ...]) -> Term:
-            out: Term = self.onward(outer, last, given(xs), None if gains is None else gains(xs))
-            for p, v in reversed(inside(xs) if inside is not None else ()):
-                out = Let(p, v, out)
-            return out
-
-        out: Term = Tup((value(xs), self.cont(outer, body)))
-        for p, v in reversed(lets):
-            out = Let(p, v, out)
-        return out
 
     def _let(self, e: Let, context: Context, y: Term) -> Term:
         if not is_active(e.value.type):
@@ -238,24 +139,7 @@ class Direct:
                     out.append(zero(typeof(a), x) if g is None else _factor_first(g, self.z))
             return out
 
-        return self._after(e.args, context, y, lambda xs: Op(e.fn, tuple(xs)), given)
-
-    # Vector-Jacobian products.
-
-    def named(self, e: Term, context: Context) -> Context:
-        """The variables of the context that a term names."""
-        found = free(e)
-        return tuple(s for s in context if s.name in found)
-
-    def vjp(self, e: Term, context: Context, z: Term, result: Callable[[Gains], Term]) -> Term:
-        """The adjoints of a term's variables if that of its value is z, reduced."""
-        names = [self.names.new("y1") for _ in context]
-        gains = {s.name: Var(n) for s, n in zip(context, names, strict=True)}
-        identity = Lam(tuple(names), result(gains))
-        inner = Direct(self.names)
-        zeros = tuple(zero(s.type, Var(s.name)) for s in context)
-        pair = inner.d(e, context, identity)
-        return tidied(Reducer(self.names).block(App(Proj(1, pair), (*zeros, z)), {}))
+        return self.after(e.args, context, y, lambda xs: Op(e.fn, tuple(xs)), given)
 
     def _if(self, e: If, context: Context, y: Term) -> Term:
         named = self.named(Tup((e.yes, e.no)), context)
@@ -275,7 +159,7 @@ class Direct:
 
     def _each(self, e: Each, context: Context, y: Term) -> Term:
         named = self.named(e.fn, context)
-        elems = [_elem(a) for a in e.arrays]
+        elems = [element_type(a) for a in e.arrays]
         own = [slots(p, t) for p, t in zip(e.fn.params, elems, strict=True)]
         given = self.names.new("z")
 
@@ -291,14 +175,14 @@ class Direct:
         v = self.vjp(e.fn.body, inner, Var(given), result)
         params = (*e.fn.params, given)
         count = sum(map(is_active, elems)) + len(named)
-        lets, made = self._mapped(params, v, count)
+        lets, made = self.mapped(params, v, count)
         z = Var(self.z)
 
         def over(xs: list[Term], k: int) -> Term:
             return made(k, (*xs, z))
 
         first = sum(map(is_active, elems))
-        return self._after(
+        return self.after(
             e.arrays,
             context,
             y,
@@ -310,29 +194,7 @@ class Direct:
             inside=lambda xs: lets((*xs, z)),
         )
 
-    def _mapped(
-        self, params: tuple[Pattern, ...], v: Term, count: int
-    ) -> tuple[
-        Callable[[tuple[Term, ...]], list[tuple[Pattern, Term]]],
-        Callable[[int, tuple[Term, ...]], Term],
-    ]:
-        """Maps for the parts of a value: one for each where they share no work, else one for all.
-
-        Given are the lets that it takes, and the map for a part, both over arrays.
-        """
-        if count == 1 or (isinstance(v, Tup) and not any(isinstance(x, Let) for x in v.items)):
-            items = v.items if count > 1 and isinstance(v, Tup) else (v,)
-            return lambda _: [], lambda k, arrays: Each(Lam(params, items[k]), arrays)
-        whole = self.names.new("G")
-        parts = tuple(self.names.new("g1") for _ in range(count))
-        return (
-            lambda arrays: [(whole, Each(Lam(params, v), arrays))],
-            lambda k, _: Each(Lam((parts,), Var(parts[k])), (Var(whole),)),
-        )
-
     def _fold(self, e: Fold, context: Context, y: Term) -> Term:
-        from rvm_pure.folds import FoldRule
-
         return FoldRule(self, e, context).pair(y)
 
     def _loop(self, e: Loop, context: Context, y: Term) -> Term:
@@ -364,7 +226,7 @@ class Direct:
             loop = Loop(pattern, start, e.var, Var(n), restored, not e.down)
             return [(pattern, loop)]
 
-        out = self._after(
+        out = self.after(
             (e.init,),
             context,
             y,
@@ -383,7 +245,7 @@ class Direct:
             at = tuple(xs[1:-1])
             return [Update(z, at, zero(typeof(e.value), xs[-1])), Index(z, at)]
 
-        return self._after(
+        return self.after(
             (e.of, *e.items, e.value),
             context,
             y,
@@ -411,12 +273,7 @@ class Direct:
             fn = Lam((i.name,), If(edge, none, old))
             return [Each(fn, (Prim("iota", (Op("len", (a,)),)),))]
 
-        return self._after(e.args, context, y, lambda xs: Prim(e.name, tuple(xs)), given)
-
-
-def _elem(a: Term) -> Type:
-    assert isinstance(a.type, Arr)
-    return a.type.elem
+        return self.after(e.args, context, y, lambda xs: Prim(e.name, tuple(xs)), given)
 
 
 def _blank(t: Type, like: Term) -> Term:
@@ -431,8 +288,6 @@ def _blank(t: Type, like: Term) -> Term:
 
 
 def _renamed(e: Term, old: str, new: str) -> Term:
-    from rvm_pure.terms import rebuild
-
     if isinstance(e, Var):
         return replace(e, name=new) if e.name == old else e
     return rebuild(e, lambda x: _renamed(x, old, new))

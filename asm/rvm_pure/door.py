@@ -14,6 +14,7 @@ from rvm_asm.program import Declarations
 
 from rvm.faults import UsageError
 from rvm.types import I64
+from rvm_pure.combinators import folded, iota, loop, mapped, replicate, update, where
 from rvm_pure.definition import Definition, Param
 from rvm_pure.functions import PureFunction, keep
 from rvm_pure.keeping import Keep
@@ -21,7 +22,7 @@ from rvm_pure.lexer import lex
 from rvm_pure.reader import TextParser
 from rvm_pure.recorder import caller
 from rvm_pure.simplify import typed as with_types
-from rvm_pure.tracing import folded, iota, loop, mapped, replicate, traced, update, where
+from rvm_pure.tracing import traced
 from rvm_pure.types import Product, Type
 from rvm_pure.typing import lengths_of
 

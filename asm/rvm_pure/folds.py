@@ -8,10 +8,10 @@ and those of elements and free variables follow from A0, A and the adjoint after
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from rvm.types import Scalar
 from rvm_pure.adjoints import plus, real, structured, total
+from rvm_pure.continuations import Context, Continuations, Gains, element_type, slots, typeof
 from rvm_pure.terms import (
     Each,
     Fold,
@@ -22,6 +22,7 @@ from rvm_pure.terms import (
     Op,
     Pattern,
     Prim,
+    Proj,
     Term,
     Tup,
     Var,
@@ -29,22 +30,17 @@ from rvm_pure.terms import (
 )
 from rvm_pure.types import Arr, Product, Type, is_active
 
-if TYPE_CHECKING:
-    from rvm_pure.direct import Context, Direct, Gains
-
 Lets = Callable[[list[Term]], Sequence[tuple[Pattern, Term]]]
 
 
 class FoldRule:
     """D of one fold."""
 
-    def __init__(self, direct: Direct, e: Fold, context: Context) -> None:
-        from rvm_pure.direct import slots, typeof
-
+    def __init__(self, direct: Continuations, e: Fold, context: Context) -> None:
         self.direct = direct
         self.e = e
         self.context = context
-        self.state, self.elem = typeof(e.init), _elem(e.array)
+        self.state, self.elem = typeof(e.init), element_type(e.array)
         self.named = direct.named(e.fn, context)
         p, q = e.fn.params
         self.inner = (*slots(p, self.state), *slots(q, self.elem), *self.named)
@@ -111,7 +107,7 @@ class FoldRule:
             ]
             return found + lets((after, before, xs[1]))
 
-        lets, made = self.direct._mapped((self.s, p, q), rest, count)
+        lets, made = self.direct.mapped((self.s, p, q), rest, count)
 
         def given(xs: list[Term]) -> list[Term]:
             out: list[Term] = []
@@ -129,7 +125,7 @@ class FoldRule:
                 for k, v in enumerate(self.named)
             }
 
-        return self.direct._after(
+        return self.direct.after(
             (e.init, e.array), self.context, y, self._value(states), given, gains, between, inside
         )
 
@@ -158,15 +154,13 @@ class FoldRule:
             return [(scan, Fold("scanr", fn, start, _zip([before, xs[1]], names)))]
 
         def given(xs: list[Term]) -> list[Term]:
-            from rvm_pure.terms import Proj
-
             out: list[Term] = []
             if is_active(e.init.type):
                 out.append(Proj(0, Index(Var(scan), (Num(0),))))
             return out + [part(0)] * is_active(self.elem)
 
         first = int(is_active(self.elem))
-        return self.direct._after(
+        return self.direct.after(
             (e.init, e.array),
             self.context,
             y,
@@ -184,11 +178,6 @@ class FoldRule:
 def _zip(arrays: Sequence[Term], names: object) -> Term:
     params = tuple(f"{n}'" for n in "abc"[: len(arrays)])
     return Each(Lam(params, Tup(tuple(map(Var, params)))), tuple(arrays))
-
-
-def _elem(a: Term) -> Type:
-    assert isinstance(a.type, Arr)
-    return a.type.elem
 
 
 def _is_flat(elem: Type, named: Context) -> bool:

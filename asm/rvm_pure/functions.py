@@ -17,8 +17,9 @@ from rvm.library.handle import Library
 from rvm.numbers import system
 from rvm.types import I64, Scalar
 from rvm_pure import gradient as gradients
-from rvm_pure.account import Account, account
+from rvm_pure.account import Account, Row
 from rvm_pure.assembler import read
+from rvm_pure.cost import kappa, nesting
 from rvm_pure.definition import Definition
 from rvm_pure.faults import StageFault
 from rvm_pure.keeping import ALL, Keep
@@ -172,11 +173,16 @@ class PureFunction:
         UsageError U006 where a length is not among them and follows from none.
         """
         try:
-            return account(self, _names(wrt), lengths)
+            stages = {"source": self, "gradient": self.gradient(wrt)}
+            source, gradient = (
+                Row.of(name, f.definition, f.program[f.name], lengths) for name, f in stages.items()
+            )
         except (ValueError, KeyError) as error:
             raise UsageError(
                 "U006", f"what `{self.name}` costs is not known: {error}", hint="name all lengths"
             ) from None
+        body = self.definition.body
+        return Account(source, gradient, nesting(body), kappa(body))
 
     def _raise(self, fault: StageFault) -> None:
         report = self._fresh().report

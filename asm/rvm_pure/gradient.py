@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from rvm.types import I64, Scalar
 from rvm_pure.adjoints import real, zero
+from rvm_pure.continuations import Slot
 from rvm_pure.deep import deep
 from rvm_pure.definition import Definition
-from rvm_pure.direct import Direct, Slot
+from rvm_pure.direct import Direct
 from rvm_pure.faults import StageFault
 from rvm_pure.normal import normal
 from rvm_pure.partial import Reducer

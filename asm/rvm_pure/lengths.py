@@ -29,6 +29,14 @@ def size_of(e: Term) -> Length:
     return None
 
 
+def size_term(n: Size) -> Term:
+    """A length as a term, as its type writes it."""
+    if not n.name:
+        return Num(n.more)
+    name = Var(n.name)
+    return Op("+" if n.more > 0 else "-", (name, Num(abs(n.more)))) if n.more else name
+
+
 def result_type(fn: str, args: Sequence[Term], result: ValueType) -> tuple[Type, str]:
     """The type of a function's value with its lengths, and the error in the arguments' lengths."""
     elem, rank = elem_of(result), rank_of(result)

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 
 from rvm.isa import FUNCTIONS
 from rvm_pure.adjoints import zero
+from rvm_pure.continuations import Slot, typeof
 from rvm_pure.deep import deep
 from rvm_pure.definition import Definition
-from rvm_pure.direct import Direct, Slot, typeof
+from rvm_pure.direct import Direct
 from rvm_pure.faults import StageFault, what
 from rvm_pure.normal import normal
 from rvm_pure.partial import closed

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from rvm_asm.names import quoted
 from rvm_asm.nodes import Declared, LikeRef, Node, TypeRef
-from rvm_asm.printer import quoted
 from rvm_asm.stats import Stat, With
 
 from rvm.library import vocabulary

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
+from rvm_asm.names import quoted
 from rvm_asm.nodes import Application, Declared, Lit, Node, Operator, Ref, TypeRef, Word
-from rvm_asm.printer import quoted
 from rvm_asm.stats import RecordDef
 
 from rvm.isa.functions.conversions import conversion_target

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 from rvm_asm.derivatives import LEFT_OUT
 from rvm_asm.messages import Reporter
+from rvm_asm.names import quoted
 from rvm_asm.nodes import Lit, Node, Ref, Word
-from rvm_asm.printer import quoted
 from rvm_asm.stats import EffectStat, Extern, Invoke, Iterate, OpStat, Stat
 
 from rvm.codes.templates import escaped, holes

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from rvm_asm.names import quoted
 from rvm_asm.nodes import Application, Lit, Node, Operator, Word
-from rvm_asm.printer import quoted
 from rvm_asm.stats import (
     Arm,
     For,

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from rvm_asm.messages import did_you_mean
+from rvm_asm.names import quoted
 from rvm_asm.nodes import Application, FieldStep, Lit, Node, Operator, Range, Ref, Sub
-from rvm_asm.printer import quoted
 
 from rvm.isa.rows import reduction_by
 from rvm.library.generic import GenericFunction

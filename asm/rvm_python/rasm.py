@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from rvm_asm.build import Build
 from rvm_asm.generics import A_RECORD
-from rvm_asm.printer import quoted
-from rvm_asm.scope import plain
+from rvm_asm.names import plain, quoted
 from rvm_asm.structured import Printed, structured
 from rvm_asm.syntax_text import Texts
 

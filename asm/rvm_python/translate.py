@@ -9,8 +9,8 @@ import numpy as np
 from rvm_asm.build import Build
 from rvm_asm.generics import NUMBERS, RECORD, STACK, TypeValue
 from rvm_asm.inference import given
+from rvm_asm.names import plain
 from rvm_asm.nodes import TypeRef, Word
-from rvm_asm.scope import plain
 from rvm_asm.stats import EntryDef
 
 from rvm.codes.words import described

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from rvm_asm.messages import Reporter
+from rvm_asm.names import quoted
 from rvm_asm.nodes import Declared, TypeParam, TypeRef, Word
-from rvm_asm.printer import quoted
 from rvm_asm.program import Declarations
 from rvm_asm.stats import Func
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rvm_pure import functions
-from rvm_pure.tracing import ARRAY_FUNCTIONS
+from rvm_pure.traced import ARRAY_FUNCTIONS
 from sizes import wide
 
 import rvm
