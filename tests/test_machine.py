@@ -353,11 +353,11 @@ func main(x: i64)
 def test_generated_source_is_in_tracebacks() -> None:
     import linecache
 
-    from rvm.engines.python import compiled_of
+    from rvm.engines.python import Source, compiled_of
     from rvm.image import image_of
 
     program = rvm.assemble(SUM)
-    compiled = compiled_of(image_of(program).code("main", False))
+    compiled = compiled_of(image_of(program).code("main", False), 0, Source)
     lines = linecache.getlines(compiled.filename)
     assert any("s + i" in line for line in lines)
     assert compiled.run.__code__.co_filename == compiled.filename

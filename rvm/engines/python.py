@@ -174,7 +174,7 @@ def _not_compiled(regs: list[Any], block: int, n: int, *more: object) -> tuple[i
     return n, block, False
 
 
-def compiled_of(code: Code, strict: int = 0, source_type: type[S] = Source) -> Compiled[S]:  # type: ignore[assignment]
+def compiled_of(code: Code, strict: int, source_type: type[S]) -> Compiled[S]:
     """The compiled source of a code, made at first use."""
     key = source_type, strict
     return once(code.compiled, key, Compiled, lambda: Compiled(code, strict, source_type))
@@ -182,4 +182,4 @@ def compiled_of(code: Code, strict: int = 0, source_type: type[S] = Source) -> C
 
 def source_of(code: Code, strict: int = 0) -> str:
     """The generated source, to be read."""
-    return compiled_of(code, strict).source.text()
+    return compiled_of(code, strict, Source).source.text()

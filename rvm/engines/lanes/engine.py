@@ -22,6 +22,7 @@ from rvm.engines.lanes.plan import LanePlan, Op
 from rvm.engines.lanes.recovery import NO_LIMIT, alone, see_to, unexpected
 from rvm.engines.lanes.segment import Segment
 from rvm.engines.lanes.support import Context
+from rvm.host.once import once
 from rvm.host.signals import listen
 from rvm.state import Frame as SingleFrame
 from rvm.state import Options, State
@@ -114,7 +115,7 @@ class Run:
 
     def segment(self, plan: LanePlan, start: int, stop: int | None = None) -> Segment:
         """The segment from a position on."""
-        return plan.compiled((start, stop), lambda: Segment(plan, start, stop))
+        return once(plan.compiled, (start, stop), Segment, lambda: Segment(plan, start, stop))
 
     def advance(self, group: Group, segment: Segment) -> None:
         """Run a segment, and handle its outcome."""
@@ -222,7 +223,7 @@ class Run:
 
     def site(self, plan: LanePlan, q: int) -> CallSite:
         """The call at a position."""
-        return plan.compiled(("call", q), lambda: CallSite(plan, plan.ops[q]))
+        return once(plan.compiled, ("call", q), CallSite, lambda: CallSite(plan, plan.ops[q]))
 
     def call(self, group: Group, op: Op) -> None:
         """Enter a call with all lanes of a group."""

@@ -7,10 +7,8 @@ are together again when they stand at one position.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
 
 from rvm.engines.lanes.uniform import Uniformity, called, nodes_of, varies
 from rvm.expr import Const, Expr, places
@@ -18,8 +16,6 @@ from rvm.host.once import once
 from rvm.image import Clash, Code
 from rvm.stmt import FORWARD, Branch, Call, Effect, Land, Stmt, When
 from rvm.types import BOOL
-
-Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +38,11 @@ class Op:
     def stmt(self) -> Stmt:
         return self.stmts[0]
 
+    @property
+    def branch(self) -> Branch:
+        assert isinstance(self.stmt, Branch)
+        return self.stmt
+
 
 class LanePlan:
     """A function in one direction, called with certain parameters that vary."""
@@ -58,7 +59,8 @@ class LanePlan:
             self._lay_out(pc)
         self.start.append(len(self.ops))
         self.leaders = self._leaders()
-        self._compiled: dict[object, object] = {}
+        self.compiled: dict[object, object] = {}
+        """The engine's compiled code, by position and kind."""
 
     def _lay_out(self, pc: int) -> None:
         stmts, clashes = self.code.ready(pc)
@@ -107,29 +109,18 @@ class LanePlan:
 
     def behind(self, op: Op) -> int:
         """The target of a taken branch: the position after its come-from."""
-        branch = op.stmt
-        assert isinstance(branch, Branch)
-        return self.start[branch.partner + 1]
+        return self.start[op.branch.partner + 1]
 
     def landing(self, op: Op) -> Expr:
         """The condition of a branch's come-from."""
-        branch = op.stmt
-        assert isinstance(branch, Branch)
-        landing = self.code.stmts(branch.partner)[0]
+        landing = self.code.stmts(op.branch.partner)[0]
         assert isinstance(landing, Land)
         return landing.cond
 
     def expected(self, op: Op) -> Expr | None:
         """The condition required where a branch is taken, if its own does not imply it."""
         landing = self.landing(op)
-        return None if landing in (op.stmt.cond, Const(True, BOOL)) else landing  # type: ignore[union-attr]
-
-    def compiled(self, key: object, make: Callable[[], Made]) -> Made:
-        """The engine's compiled code, by position and kind."""
-        found = self._compiled.get(key)
-        if found is None:
-            found = self._compiled[key] = make()
-        return found  # type: ignore[return-value]
+        return None if landing in (op.branch.cond, Const(True, BOOL)) else landing
 
     def callee(self, op: Op) -> LanePlan:
         """The plan of the function that a call runs."""

@@ -19,6 +19,7 @@ from rvm.engines.lanes.segment import Segment
 from rvm.engines.lanes.stacks import LaneStack
 from rvm.engines.reference import step
 from rvm.faults import RvmError
+from rvm.host.once import once
 from rvm.state import Frame as SingleFrame
 from rvm.state import State
 
@@ -143,7 +144,7 @@ def unexpected(run: Run, group: Group, op: Op, taken: Any) -> Any:
     plan, q = group.frame.plan, group.at
     if plan.expected(op) is None:
         return None
-    check = plan.compiled(("landing", q), lambda: Segment(plan, q, landing=True))
+    check = once(plan.compiled, ("landing", q), Segment, lambda: Segment(plan, q, landing=True))
     group.load(check.varying, check.uniform)
     at = np.flatnonzero(taken)
     bad = failing(lambda some: tried(run, group, check, at[some]), len(at))
