@@ -6,6 +6,7 @@ Equal terms round the same way time and again, which roundings of either sign wo
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, prod
 from statistics import median
@@ -18,15 +19,44 @@ from sizes import some
 import rvm
 
 TYPES = {"f64": np.float64, "f32": np.float32, "c128": np.complex128}
-Exact = Callable[[list[Fraction]], Fraction]
 
 
-def squares(x: list[Fraction]) -> Fraction:
-    return sum((a * a for a in x), Fraction(0))
+@dataclass(frozen=True)
+class Exactly:
+    """Numbers as whole ones times a unit, of which sums are made faster than of fractions."""
+
+    whole: list[int]
+    unit: Fraction
+
+    @classmethod
+    def of(cls, x: Any) -> Exactly:
+        parts, exponents = np.frexp(x.astype(np.float64))
+        low = int(exponents.min()) - 53
+        pairs = zip((parts * 2.0**53).astype(np.int64), exponents - 53 - low, strict=True)
+        return cls([int(m) << int(k) for m, k in pairs], Fraction(2) ** low)
 
 
-def total(x: list[Fraction]) -> Fraction:
-    return sum(x, Fraction(0))
+Exact = Callable[[Exactly], Fraction]
+
+
+def squares(x: Exactly) -> Fraction:
+    return sum(a * a for a in x.whole) * x.unit**2
+
+
+def total(x: Exactly) -> Fraction:
+    return sum(x.whole) * x.unit
+
+
+def first_times_length(x: Exactly) -> Fraction:
+    return len(x.whole) * x.whole[0] * x.unit
+
+
+def mean(x: Exactly) -> Fraction:
+    return total(x) / len(x.whole)
+
+
+def product(x: Exactly) -> Fraction:
+    return prod(x.whole) * x.unit ** len(x.whole)
 
 
 CALLS: dict[str, tuple[str, Exact]] = {
@@ -35,12 +65,12 @@ CALLS: dict[str, tuple[str, Exact]] = {
     "@": ("add y, x @ x", squares),
     "matvec": ("add y, sum(matvec(outer(o, x), x))", squares),
     "terms": ("for i = 0 to len(x) - 1\n        add y, x[i]\n    end", total),
-    "the same": ("for i = 1 to len(x)\n        add y, x[0]\n    end", lambda x: len(x) * x[0]),
-    "mean": ("add y, sum(x) / sum(0.0 * x + 1.0)", lambda x: total(x) / len(x)),
+    "the same": ("for i = 1 to len(x)\n        add y, x[0]\n    end", first_times_length),
+    "mean": ("add y, sum(x) / sum(0.0 * x + 1.0)", mean),
 }
 PRODUCTS: dict[str, tuple[str, Exact]] = {
-    "prod": ("add y, prod(x)", prod),
-    "factors": ("add y, 1.0\n    for i = 0 to len(x) - 1\n        mul y, x[i]\n    end", prod),
+    "prod": ("add y, prod(x)", product),
+    "factors": ("add y, 1.0\n    for i = 0 to len(x) - 1\n        mul y, x[i]\n    end", product),
 }
 PATTERNS = ("equal", "alternating", "geometric", "random")
 LENGTHS = (10, 1_000, 30_000, 100_000)
@@ -66,7 +96,7 @@ def ratio(call: str, exact: Exact, t: str, x: Any) -> float:
     dtype = TYPES[t]
     x = x.astype(dtype)
     out = f(y=dtype(0).item(), x=x, o=np.ones(1, dtype))
-    truth = exact([Fraction(a) for a in x.real.tolist()])
+    truth = exact(Exactly.of(x.real))
     off = float(abs(Fraction(complex(out.y).real) - truth))
     return out.info.error.y / off if off else inf
 

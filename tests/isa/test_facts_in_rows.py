@@ -6,6 +6,7 @@ import ast
 import contextlib
 import math
 from collections import Counter
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -29,11 +30,20 @@ LEFT = {"rvm/derive/taylor": 1}
 """Lists that are left, by file or folder: there may be fewer, and none elsewhere."""
 
 
-def listed(path: Path) -> list[str]:
-    """The literals of a source that are lists of names of functions or of types."""
-    out = []
+KINDS = {"is_bool", "is_integer", "is_float", "is_complex", "is_fixed", "is_log"}
+QUESTIONS = 176
+"""How often sources ask which kind of numbers a type has, where a fact would say what they need."""
+
+
+@cache
+def said(path: Path) -> tuple[list[str], int]:
+    """The literals of a source that are lists of names of functions or of types, and how often it
+    asks which kind of numbers a type has.
+    """
+    out, asked = [], 0
     names = set(FUNCTIONS) - set(TYPES)
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        asked += isinstance(node, ast.Attribute) and node.attr in KINDS
         parts: list[ast.expr | None] = []
         if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
             parts = list(node.elts)
@@ -50,7 +60,7 @@ def listed(path: Path) -> list[str]:
         spelled = any(v[:1].isalpha() for v in found)
         if (found <= names and spelled) or found <= set(TYPES):
             out.append(f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)[:80]}")
-    return out
+    return out, asked
 
 
 @pytest.mark.parametrize("folder", ["rvm", "asm", "tools"])
@@ -60,23 +70,15 @@ def test_no_source_lists_functions_or_types(folder: str) -> None:
         where = path.relative_to(ROOT).as_posix()
         if where.startswith((*TABLE, *SPELLING)):
             continue
-        for line in listed(path):
+        for line in said(path)[0]:
             known = next((k for k in LEFT if where.startswith(k)), "")
             assert left[known] > 0, f"a list of names outside the table: {line}"
             left[known] -= 1
 
 
-KINDS = {"is_bool", "is_integer", "is_float", "is_complex", "is_fixed", "is_log"}
-QUESTIONS = 176
-"""How often sources ask which kind of numbers a type has, where a fact would say what they need."""
-
-
 def test_few_questions_ask_which_kind_of_numbers_a_type_has() -> None:
-    asked = 0
-    for path in sorted((ROOT / "rvm").rglob("*.py")):
-        if path.name != "types.py":
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            asked += sum(isinstance(n, ast.Attribute) and n.attr in KINDS for n in ast.walk(tree))
+    paths = (p for p in (ROOT / "rvm").rglob("*.py") if p.name != "types.py")
+    asked = sum(said(path)[1] for path in paths)
     assert asked <= QUESTIONS, "ask for a class, or for what the number system offers"
 
 

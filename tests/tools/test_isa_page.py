@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from rvm_tools.isa_page import argument_names, members, page
@@ -11,10 +12,15 @@ from rvm.isa import FUNCTIONS, OPCODES
 PAGE = Path(__file__).parents[2] / "docs" / "isa.md"
 
 
+@cache
+def built() -> str:
+    return page()
+
+
 def rows(name: str) -> list[list[str]]:
     """The cells of the tables' rows that begin with a name."""
     out = []
-    for line in page().splitlines():
+    for line in built().splitlines():
         cells = [c.strip() for c in line.replace("\\|", "¦").strip("|").split("|")]
         if line.startswith("|") and cells[0] == f"`{name}`":
             out.append(cells)
@@ -22,11 +28,11 @@ def rows(name: str) -> list[list[str]]:
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "python -m rvm_tools.isa_page > docs/isa.md"
+    assert PAGE.read_text(encoding="utf-8") == built(), "python -m rvm_tools.isa_page > docs/isa.md"
 
 
 def test_every_opcode_and_function_is_there() -> None:
-    text = page()
+    text = built()
     for name in OPCODES:
         assert f"### `{name}`" in text
     count = text.split("## Functions")[1].split("## Number types")[0].count("\n| `")
