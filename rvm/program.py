@@ -8,11 +8,12 @@ is one array for each field.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from rvm.codes.words import described
+from rvm.codes.words import described, instead, plainly
 from rvm.expr import Apply, Const, Expr, Place
+from rvm.faults import UsageError
 from rvm.types import Array, RegisterType, Scalar, Stack
 
 
@@ -237,9 +238,13 @@ class Program:
             name = generics.inferred(name, values or {})
         return (self, name) if name in self else generics.made(name)
 
-    def with_entry(self, name: str) -> Program:
-        """The same program with another entry."""
-        return replace(self, entry=name)
+
+def unknown_function(name: object, program: Program) -> UsageError:
+    """The error (U001) that a program has no function of a name."""
+    known = [*program, *(program.generics.names if program.generics else ())]
+    shown = name if isinstance(name, str) else plainly(name)
+    hint = instead(name, known, f"it has: {', '.join(known)}")
+    return UsageError("U001", f"the program has no function `{shown}`", hint=hint)
 
 
 class Holder:

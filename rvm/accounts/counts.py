@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from rvm.accounts.cost import Cost, Size, cost, measured
 from rvm.expr import Apply, Const, Expr, Index, Place, Shaped, Span, Step, places
+from rvm.host.once import once
 from rvm.image import Code
 from rvm.isa import ENDS, MAKES
 from rvm.state import Frame
@@ -251,10 +252,7 @@ def _bounds(step: Step) -> Iterator[Expr]:
 
 def sized_of(code: Code) -> Sized:
     """The sizes and costs of a code, found at first use."""
-    found = code.compiled.get(Sized)
-    if not isinstance(found, Sized):
-        found = code.compiled[Sized] = Sized(code)
-    return found
+    return once(code.compiled, Sized, Sized, lambda: Sized(code))
 
 
 class Counts:

@@ -15,6 +15,7 @@ from importlib import import_module
 from rvm.codec.decode import decode
 from rvm.codec.encode import encode
 from rvm.expr import Apply, walk
+from rvm.host.once import once
 from rvm.isa import FUNCTIONS, OPCODES
 from rvm.program import Program
 
@@ -26,10 +27,8 @@ Reduced = tuple[Callable[[bytes, tuple[str, ...]], Program], tuple[bytes, tuple[
 
 def reduced(program: Program) -> Reduced:
     """The pickled form of a program. BytecodeError B018 if it cannot be stored as bytecode."""
-    found = program.cache.get(reduced)
-    if not isinstance(found, tuple):
-        found = program.cache[reduced] = (encode(program), definers(program))
-    return revived, found
+    made = once(program.cache, reduced, tuple, lambda: (encode(program), definers(program)))
+    return revived, made
 
 
 @lru_cache(maxsize=KEPT)

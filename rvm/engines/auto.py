@@ -15,6 +15,7 @@ from typing import NamedTuple
 from rvm.engines import ENGINES, engine
 from rvm.engines.protocol import Engine, first_chunk
 from rvm.engines.python import Python
+from rvm.host.once import once
 from rvm.image import Code, Image
 from rvm.state import Options, State
 
@@ -101,16 +102,14 @@ class Traits:
 
 def traits_of(image: Image, name: str) -> Traits:
     """The traits of a function, found once."""
-    key = (Traits, name)
-    found = image.program.cache.get(key)
-    if not isinstance(found, Traits):
-        names = image.reachable(name)
-        codes = [image.code(n, False) for n in names]
-        loops = any(map(_loops, codes)) or image.recurs(name)
-        acts = [a for c in codes for a in _acting(c)]
-        acting = acts[0] if acts and all(acts) and not image.recurs(name) else ""
-        found = image.program.cache[key] = Traits(loops, acting)
-    return found
+    return once(image.program.cache, (Traits, name), Traits, lambda: _traits(image, name))
+
+
+def _traits(image: Image, name: str) -> Traits:
+    codes = [image.code(n, False) for n in image.reachable(name)]
+    loops = any(map(_loops, codes)) or image.recurs(name)
+    acts = [a for c in codes for a in _acting(c)]
+    return Traits(loops, acts[0] if acts and all(acts) and not image.recurs(name) else "")
 
 
 def _loops(code: Code) -> bool:
@@ -232,7 +231,4 @@ def is_hot(code: Code) -> bool:
 def choice_of(code: Code, options: Options) -> Choice:
     """The choice for an outermost frame, made once for each kind of options."""
     key = (Choice, options.strict, options.checks)
-    found = code.compiled.get(key)
-    if not isinstance(found, Choice):
-        found = code.compiled[key] = choose(code.image, code.name, options)
-    return found
+    return once(code.compiled, key, Choice, lambda: choose(code.image, code.name, options))

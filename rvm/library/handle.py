@@ -7,13 +7,21 @@ from dataclasses import replace
 from inspect import Signature
 from typing import TYPE_CHECKING, Any, cast
 
-from rvm.codes.words import count, described, instead, plainly
+from rvm.codes.words import count, described, instead
 from rvm.derive.gate import gradient_check, later
 from rvm.derive.target import Target
 from rvm.faults import UsageError
 from rvm.host.signals import Listening, interrupted, is_ctrl_c
 from rvm.library.description import Documented, documentation, signature
-from rvm.program import AnyProgram, Function, Holder, Program, head_text, program_of
+from rvm.program import (
+    AnyProgram,
+    Function,
+    Holder,
+    Program,
+    head_text,
+    program_of,
+    unknown_function,
+)
 from rvm.run.direct import direct_of
 from rvm.run.doors import door
 from rvm.run.kept import Kept
@@ -55,12 +63,7 @@ class FunctionHandle:
         if name not in program:
             found = program.having(name)
             if found is None:
-                shown = name if isinstance(name, str) else plainly(name)
-                raise UsageError(
-                    "U001",
-                    f"the program has no function `{shown}`",
-                    hint=instead(name, program, f"it has: {', '.join(program)}"),
-                )
+                raise unknown_function(name, program)
             program, name = found
         self.target = Target(program, name, undo, options or Options())
         """The function as a target of derivatives."""

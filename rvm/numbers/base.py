@@ -73,10 +73,6 @@ class NumberSystem(ABC):
         """
         return self.codes.get(fn)
 
-    def by_float(self, fn: str, code: Code, arity: int) -> Code | None:
-        """The code for this type of a function that has code on f64; None if there is none."""
-        return None
-
     def offers(self, name: str) -> bool:
         """Whether there is an update, or code of a unary or binary function, of this name."""
         return name in self.updates or self.code(name, (self.type,) * 2) is not None

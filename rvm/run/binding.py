@@ -518,22 +518,3 @@ def stacks_of(function: Function, inputs: Mapping[str, Any]) -> dict[int, list[A
             if p.name in inputs:
                 look(p.name, p.layout, inputs[p.name])
     return found
-
-
-def scalar_type(function: Function, slot: int) -> Scalar:
-    """The element type of a register."""
-    return elem_of(function.registers[slot].type)
-
-
-__all__ = [
-    "Saved",
-    "as_python",
-    "before",
-    "bind",
-    "check_lengths",
-    "outside",
-    "result",
-    "saved",
-    "snapshot",
-    "stacks_of",
-]

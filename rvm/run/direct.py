@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rvm.engines import ENGINES
 from rvm.engines.auto import choice_of, is_warm
+from rvm.host.once import once
 from rvm.host.signals import Listening, interrupted, is_ctrl_c
 from rvm.image import Code, image_of
 from rvm.program import Program
@@ -181,10 +182,7 @@ def launch_of(code: Code, options: Options, logging: int = 0) -> Launch | None:
     from rvm.engines.native.flight import Launch
 
     key = (Launch, options.checks, logging)
-    found = code.compiled.get(key)
-    if not isinstance(found, Launch):
-        found = code.compiled[key] = Launch(code, options.checks, logging)
-    return found
+    return once(code.compiled, key, Launch, lambda: Launch(code, options.checks, logging))
 
 
 def direct_of(

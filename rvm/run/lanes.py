@@ -20,6 +20,7 @@ from rvm.engines.lanes.plan import LanePlan, acts_outside, plan_of
 from rvm.engines.lanes.stacks import LaneStack
 from rvm.engines.lanes.uniform import Uniformity
 from rvm.faults import InputError, RvmError
+from rvm.host.once import once
 from rvm.host.signals import Listening, deferred, left_whole, listen
 from rvm.image import Code, image_of
 from rvm.numbers import system
@@ -301,7 +302,4 @@ def _all_equal(values: Any) -> bool:
 
 def _uniformity(program: Program) -> Uniformity:
     """The uniformity analysis of a program, computed once."""
-    found = program.cache.get(Uniformity)
-    if not isinstance(found, Uniformity):
-        found = program.cache[Uniformity] = Uniformity()
-    return found
+    return once(program.cache, Uniformity, Uniformity, Uniformity)

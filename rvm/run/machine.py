@@ -27,7 +27,7 @@ from rvm.faults import (
 from rvm.host.signals import Listening, at_once, deferred, left_whole, listen
 from rvm.image import Code, image_of
 from rvm.numbers.residue import not_its_own
-from rvm.program import AnyProgram, Program, program_of
+from rvm.program import AnyProgram, Program, program_of, unknown_function
 from rvm.run.binding import Own, bind, held_in, outside, result
 from rvm.run.bits import with_bits
 from rvm.run.results import Info, Result
@@ -64,12 +64,7 @@ class Machine:
         program = program_of(program)
         found = program.having(function or "", inputs)
         if found is None:
-            name = function or program.entry
-            raise UsageError(
-                "U001",
-                f"the program has no function `{name}`",
-                hint=f"it has: {', '.join(program)}",
-            )
+            raise unknown_function(function or program.entry, program)
         program, name = found
         options, values = split_options(program, name, inputs)
         self._start(program, name, False, options, values)

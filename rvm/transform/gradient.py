@@ -17,12 +17,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from rvm.codes.words import instead
 from rvm.expr import Const, Expr, Place
 from rvm.faults import UsageError
 from rvm.isa import OPCODES, apply, invert_instr, lower, typed
 from rvm.numbers import system
-from rvm.program import Function, Instr, Program, Span
+from rvm.program import Function, Instr, Program, Span, unknown_function
 from rvm.stmt import Map, Update, writes
 from rvm.transform.adjoint import sweep, where_taken
 from rvm.transform.duals import (
@@ -65,8 +64,7 @@ def gradient(
     """
     name = function or program.entry
     if name not in program:
-        hint = instead(name, program, f"it has: {', '.join(program)}")
-        raise UsageError("U001", f"the program has no function `{name}`", hint=hint)
+        raise unknown_function(name, program)
     names = adjoint_names(program)
     kept = reachable(program, name)
     wanted_forms = (Form(name, without),) if without else forms(kept)

@@ -12,14 +12,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import cast
 
-from rvm.codes.words import instead
 from rvm.expr import Const, Expr, Place, is_count
-from rvm.faults import UsageError
 from rvm.isa import OPCODES, apply, typed
 from rvm.isa.shapes import Lengths
 from rvm.isa.tangents import choice_of, tangent_of
 from rvm.numbers import system
-from rvm.program import Function, Instr, Program
+from rvm.program import Function, Instr, Program, unknown_function
 from rvm.stmt import Map, Update
 from rvm.transform.duals import DOT, Form, forms, reachable, unique, with_called
 from rvm.transform.factors import signed
@@ -41,8 +39,7 @@ def tangent(program: Program, function: str | None = None) -> Program:
     """
     name = function or program.entry
     if name not in program:
-        hint = instead(name, program, f"it has: {', '.join(program)}")
-        raise UsageError("U001", f"the program has no function `{name}`", hint=hint)
+        raise unknown_function(name, program)
     kept = reachable(program, name)
     made = tangents_of(program, forms(kept), tangent_names(program))
     originals = map(program.function, kept)

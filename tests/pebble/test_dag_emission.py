@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from random import Random
@@ -200,7 +201,7 @@ def test_callers_get_the_new_function() -> None:
         + "    call f(p, q, y, z)\n" * 2
     )
     plan = plan_dag(dag_of(program, "f"), max_moves=10**6)
-    made = rvm.Library(emit_dag(plan, program, "f").program.with_entry("main"))
+    made = rvm.Library(replace(emit_dag(plan, program, "f").program, entry="main"))
     given = {"p": 2, "q": 3, "y": 0, "z": 0}
     assert made["main"](**given) == program["main"](**given)
     assert decode(encode(made)) == made

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from rvm.faults import Fault, UsageError, Where
 from rvm.host import read
 from rvm.host.write import writing
-from rvm.program import Function, Program
+from rvm.program import Function, Program, unknown_function
 
 _SUFFIXES = (".rasm", ".rbc")
 
@@ -159,14 +159,7 @@ def pick_function(
     found = program.having(name or "", given)
     if found is not None:
         return found[0], found[0].function(found[1])
-    name = name or program.entry
-    names = [*program, *(program.generics.names if program.generics else ())]
-    near = get_close_matches(name, names, 1)
-    raise UsageError(
-        "U001",
-        f"the program has no function `{name}`",
-        hint=f"did you mean `{near[0]}`?" if near else f"it has: {', '.join(names)}",
-    )
+    raise unknown_function(name or program.entry, program)
 
 
 def base_of(file: str) -> Path:

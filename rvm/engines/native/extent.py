@@ -9,6 +9,7 @@ import numpy as np
 from rvm.engines.native.artifact import Sketch
 from rvm.engines.protocol import LEAST
 from rvm.expr import reads
+from rvm.host.once import once
 from rvm.image import Code, Image
 from rvm.ir.fills import fills
 from rvm.state import State
@@ -44,21 +45,20 @@ def foreseen(state: State) -> int:
 
 def sketch_of(code: Code) -> Sketch:
     """The sketch of a code, made once."""
-    key = (Sketch, code.name, code.undo)
     cache = code.image.program.cache
-    found = cache.get(key)
-    if not isinstance(found, Sketch):
-        name, *callees = code.image.reachable(code.name)
-        function = code.function
-        found = cache[key] = Sketch(
-            tuple(r.type for r in function.registers),
-            function.n_args,
-            frozenset(_array_operands(code.image, name)),
-            any(any(True for _ in _array_operands(code.image, f)) for f in callees),
-            code.image.recurs(name),
-            frozenset() if code.undo else frozenset(fills(code)),
-        )
-    return found
+    return once(cache, (Sketch, code.name, code.undo), Sketch, lambda: _sketch(code))
+
+
+def _sketch(code: Code) -> Sketch:
+    name, *callees = code.image.reachable(code.name)
+    return Sketch(
+        tuple(r.type for r in code.function.registers),
+        code.function.n_args,
+        frozenset(_array_operands(code.image, name)),
+        any(any(True for _ in _array_operands(code.image, f)) for f in callees),
+        code.image.recurs(name),
+        frozenset() if code.undo else frozenset(fills(code)),
+    )
 
 
 def _array_operands(image: Image, name: str) -> Iterator[int]:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.engines.native.host import library
+from rvm.host.once import once
 from rvm.image import Code
 from rvm.ir.context import MINE, slots
 from rvm.numbers import system
@@ -188,8 +189,8 @@ def free(address: int) -> None:
 
 def layout_of(code: Code) -> Layout:
     """The layout of a code's registers, made once."""
-    found = code.compiled.get(Layout)
-    if not isinstance(found, Layout):
-        types = tuple(r.type for r in code.function.registers)
-        found = code.compiled[Layout] = Layout(types, code.function.n_args)
-    return found
+    return once(code.compiled, Layout, Layout, lambda: _layout(code))
+
+
+def _layout(code: Code) -> Layout:
+    return Layout(tuple(r.type for r in code.function.registers), code.function.n_args)

@@ -24,7 +24,7 @@ from rvm.engines.native.lanes import DRIVER, Batch, chunk_of, contexts
 from rvm.engines.native.lanes_threads import Piece, work_off
 from rvm.engines.native.roots import Printed, machine_code, placed
 from rvm.expr import Place
-from rvm.host.once import making
+from rvm.host.once import making, once
 from rvm.image import Code
 from rvm.ir import context
 from rvm.ir.context import WIDTH
@@ -164,10 +164,7 @@ def _kind(checks: bool) -> Kind:
 
 
 def _together(program: Program) -> Together:
-    found = program.cache.get(Together)
-    if not isinstance(found, Together):
-        found = program.cache[Together] = Together()
-    return found
+    return once(program.cache, Together, Together, Together)
 
 
 class WideBlock:

@@ -14,6 +14,7 @@ from difflib import get_close_matches
 
 from rvm.expr import Const
 from rvm.faults import UsageError
+from rvm.host.once import once
 from rvm.image import Code, Image
 from rvm.program import Function, Program
 
@@ -34,11 +35,7 @@ def line_of(code: Code, pc: int) -> tuple[int, int]:
 
 def line_starts(code: Code) -> frozenset[int]:
     """The positions at which a line begins."""
-    key = "line starts"
-    found = code.compiled.get(key)
-    if not isinstance(found, frozenset):
-        found = code.compiled[key] = frozenset(_starts(code))
-    return found
+    return once(code.compiled, line_starts, frozenset, lambda: frozenset(_starts(code)))
 
 
 def _starts(code: Code) -> list[int]:
