@@ -263,6 +263,30 @@ def test_wrong_texts_of_the_suffix_are_told_by_its_front_end(tmp_path: Path) -> 
         rvm.load(path)
 
 
+def test_front_ends_are_those_of_the_folders_that_are_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that come with a folder that a running program adds, too, and no longer."""
+    path = tmp_path / "text.own"
+    path.write_text("x")
+    with pytest.raises(UsageError, match="no front end reads"):
+        rvm.load(path)
+    about = tmp_path / "own-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[rvm.frontends]\nown = own_front_end:load\n")
+    (tmp_path / "own_front_end.py").write_text(
+        "import rvm\n\n\n"
+        "def load(path, **more):\n"
+        "    return rvm.assemble('func own(x: i64)\\n    inc x\\n').program\n"
+    )
+    with monkeypatch.context() as patch:
+        patch.syspath_prepend(str(tmp_path))
+        assert rvm.load(path).own(x=1).x == 2
+    with pytest.raises(UsageError, match="no front end reads"):
+        rvm.load(path)
+
+
 @pytest.mark.parametrize("f", FUNCTIONS, ids=["text", "generic", "python"])
 def test_wrong_calls_of_a_pullback_are_told(f: Any) -> None:
     for name in ("seed", "loss", "value", "seed_all"):

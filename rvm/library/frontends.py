@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from inspect import signature
@@ -36,20 +37,25 @@ class ReadingOptions(TypedDict, total=False):
 
 
 def front_end(path: str | Path) -> ModuleType | None:
-    """The module that reads files with the path's suffix;
+    """The module that reads files with the path's suffix; None for bytecode or an unknown one."""
+    point = front_ends().get(Path(path).suffix.lstrip("."))
+    return None if point is None else import_module(point.module)
 
-    None for bytecode or an unknown suffix.
-    """
-    suffix = Path(path).suffix.lstrip(".")
-    for point in entry_points(group=GROUP):
-        if point.name == suffix:
-            return import_module(point.module)
-    return None
+
+def front_ends() -> Mapping[str, EntryPoint]:
+    """The installed front ends, by the suffixes of their files."""
+    return _installed(tuple(sys.path))
+
+
+@lru_cache(maxsize=1)
+def _installed(folders: tuple[str, ...]) -> Mapping[str, EntryPoint]:
+    """The front ends in the folders that are searched for modules."""
+    return {point.name: point for point in entry_points(group=GROUP)}
 
 
 def _front_end(path: Path) -> EntryPoint:
     """The entry point for files with the path's suffix; UsageError U006 if there is none."""
-    points = {point.name: point for point in entry_points(group=GROUP)}
+    points = front_ends()
     suffix = path.suffix.lstrip(".")
     if suffix in points:
         return points[suffix]
@@ -70,7 +76,7 @@ def check_suffix(path: Path) -> None:
     """Raise UsageError U006 if a text looks like that of another front end."""
     text = read_bytes(path, DATA).decode(errors="replace")
     like: dict[str, str] = {}
-    for point in entry_points(group=GROUP):
+    for point in front_ends().values():
         line = getattr(import_module(point.module), "LINE", None)
         if line is not None and re.search(line, text, re.M):
             like.setdefault(point.module, f".{point.name}")

@@ -6,13 +6,12 @@ import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from importlib.metadata import entry_points
 from importlib.util import spec_from_file_location
 from keyword import iskeyword
 from pathlib import Path
 from types import ModuleType
 
-from rvm.library.frontends import GROUP, load
+from rvm.library.frontends import front_ends, load
 
 
 def importable(name: str) -> bool:
@@ -24,8 +23,7 @@ class _Finder(MetaPathFinder):
     """A finder of programs, used where Python has found no module."""
 
     def __init__(self) -> None:
-        found = {point.name for point in entry_points(group=GROUP)} - {"py"}
-        self.suffixes = [*sorted(found), "rbc"]
+        self.suffixes = [*sorted(front_ends().keys() - {"py"}), "rbc"]
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
