@@ -62,7 +62,11 @@ SEVERAL = "\n    ".join(LINES[what] for what in KINDS)
 """Lines of which each becomes other statements: engines know nothing of how they were written."""
 
 
-def text_of(line: str, where: str) -> str:
+def text_of(what: str, where: str) -> str:
+    return text_with(LINES[what], where)
+
+
+def text_with(line: str, where: str) -> str:
     return HEADS[where].format(line.replace("A", NAMES[where])) + INNER
 
 
@@ -102,9 +106,9 @@ def test_so_do_several_on_every_engine(engine: str, where: str, strict: bool) ->
 def do_alike(line: str, where: str, strict: bool, engine: str, near: float) -> None:
     """Hold what a line does to an array on a stack to what it does to another, there and back."""
     a, x = np.array([0.5, -1.25, 2.0]), np.array([1.5, 0.25, -3.0])
-    oracle = rvm.assemble(text_of(line, "an array")).f
+    oracle = rvm.assemble(text_with(line, "an array")).f
     want = oracle.with_options(engine="reference")(A=a.copy(), x=x.copy(), k=1)
-    f = rvm.assemble(text_of(line, where)).f.with_options(engine=engine, strict=strict)
+    f = rvm.assemble(text_with(line, where)).f.with_options(engine=engine, strict=strict)
     found = f(**given(where, a.copy()), x=x.copy(), k=1)
     assert top(where, found) == list(want["A"])
     assert list(found["x"]) == list(want["x"])
@@ -128,9 +132,9 @@ def test_so_do_those_of_several_on_every_engine(engine: str) -> None:
 def have_gradients_alike(line: str, engine: str, near: float) -> None:
     a, x = np.array([0.5, -1.25, 2.0]), np.array([1.5, 0.25, -3.0])
     seed = np.array([1.0, -2.0, 0.5])
-    oracle = rvm.assemble(text_of(line, "an array")).f.with_options(engine="reference")
+    oracle = rvm.assemble(text_with(line, "an array")).f.with_options(engine="reference")
     want = oracle.vjp({"A": seed, "x": seed}, {"A": a, "x": x, "k": 1})
-    f = rvm.assemble(text_of(line, "a top")).f
+    f = rvm.assemble(text_with(line, "a top")).f
     found = f.with_options(engine=engine).vjp(
         {"s": [np.zeros(3), seed], "x": seed}, {**given("a top", a), "x": x, "k": 1}
     )
@@ -140,7 +144,7 @@ def have_gradients_alike(line: str, engine: str, near: float) -> None:
 
 @pytest.mark.parametrize("what", LINES)
 def test_they_are_disassembled_to_the_same_program(what: str) -> None:
-    program = rvm.assemble(text_of(LINES[what], "a top")).program
+    program = rvm.assemble(text_of(what, "a top")).program
     again = rvm.assemble(disassemble(program)).program
     assert [f.code for f in again.functions] == [f.code for f in program.functions]
 

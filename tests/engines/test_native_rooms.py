@@ -11,6 +11,7 @@ import pytest
 
 import rvm
 from rvm.emit.llvm.rooms import LARGE, LARGEST, PLACES, POOL
+from rvm.engines import LAW
 from rvm.engines.native.memory import address
 
 TEXT = """
@@ -109,7 +110,7 @@ def test_small_arrays_of_any_length_are_moved_where_a_run_stops(n: int, depth: i
     """They live in the frame, which is gone when Python prints, and a callee must find them."""
     x = np.random.default_rng(n).normal(size=n) * 0.5
     found = []
-    for engine in ("reference", "native"):
+    for engine in (LAW, "native"):
         shown: list[str] = []
         f = rvm.assemble(STOPPED).sums.with_options(engine=engine, output=shown.append)
         found.append((f(y=0.0, x=x.copy(), depth=depth).y, shown))

@@ -18,6 +18,7 @@ from interrupts.operations import PROGRAM, ROUNDS
 from sizes import first_and_another, part, sized, thin
 
 import rvm
+from rvm.engines import executing
 from rvm.library.handle import FunctionHandle
 from rvm.run import doors
 from rvm.run.transaction import AS_BEFORE
@@ -90,7 +91,7 @@ def is_inside(error: BaseException) -> bool:
 @pytest.mark.parametrize("name", CALLS)
 def test_ctrl_c_in_any_call(name: str) -> None:
     rng = random.Random(name)
-    engines = first_and_another(("native", "python", "reference", "vector"), name)
+    engines = first_and_another(sorted(executing()), name)
     # A machine has no such option.
     for engine, estimate in product(engines, (False, True)[: 1 + (name != "machine")]):
         f = PROGRAM.model.with_options(engine=engine, error=estimate)

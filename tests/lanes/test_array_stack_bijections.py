@@ -12,10 +12,10 @@ from lanes.singles import agree, in_lanes
 from sizes import sample
 
 import rvm
-from rvm.engines import executing
+from rvm.engines import ENGINES, having
 
 LANES = 5
-WAYS = [e for e in ("vector", "native") if e in executing()]
+WAYS = [e for e in having("lanes") if not ENGINES[e].missing()]
 
 
 def lanes_of(where: str, empty: int = -1) -> list[dict[str, Any]]:
