@@ -15,7 +15,7 @@ from sizes import examples, thin, wide
 
 import rvm
 from rvm.engines import LAW, engine, executing
-from rvm.engines.python import compiled_of
+from rvm.engines.python import Source, compiled_of
 from rvm.faults import RvmError
 from rvm.image import image_of
 from rvm.run.machine import Machine
@@ -289,9 +289,9 @@ def test_generated_python_leaves_maps_of_arrays_and_stacks_to_the_reference_engi
     for name in ("product", "arrays", "deep", "stacks", "calls", "failing", "step", "turn"):
         for undo in (False, True):
             code = image_of(PROGRAM).code(name, undo)
-            plain = compiled_of(code).source.flow.apart
+            plain = compiled_of(code, 0, Source).source.flow.apart
             for way in (1, -1):
-                for pc in compiled_of(code, way).source.flow.apart - plain:
+                for pc in compiled_of(code, way, Source).source.flow.apart - plain:
                     assert isinstance(code.stmts(pc)[0], (Map, Push, Pop)), (name, pc)
 
 
