@@ -15,17 +15,18 @@ from rvm.program import Source
 _HEAD = """\
 # The library
 
-This page is made from the library's texts by `python -m rvm_tools.library_page > docs/library.md`;
-a test keeps it as they are.
+This page is generated from the library's texts by
+`python -m rvm_tools.library_page > docs/library.md`; a test keeps the two in agreement.
 
-`include "std/fold.rasm"` reads a file of the library, under whatever policy. They are texts as
-others: [generic functions](language.md#generic-functions), made for the types that they are called
-for, which are undone, have gradients and are shown by debuggers. From Python, `lib.find(…)` calls
-what a text has included, and `~lib.find` undoes it.
+`include "std/fold.rasm"` reads a file of the library; every policy allows this. The library
+consists of ordinary [generic functions](language.md#generic-functions): they are instantiated for
+the types that they are called with, can be undone, have gradients, and can be stepped through in
+debuggers. In Python, `lib.find(…)` calls a function that a text has included, and `~lib.find`
+undoes it.
 
-A function changes the arguments of which its sentence says so, and leaves all others as they are.
-Run back it restores what it changed: to the bit for whole numbers and `fixed`, and but for rounding
-for floats. *Scratch* is memory that it has meanwhile.
+A function changes only the arguments that its description mentions as changed. Run backwards it
+restores them: to the bit for whole numbers and `fixed`, and up to rounding for floats. *Scratch* is
+memory that is used temporarily.
 """
 _HEADS = re.compile(r"^(?:func|pure|record) (\w+)", re.M)
 
@@ -56,7 +57,7 @@ def page() -> str:
     parts = [_HEAD]
     for file in library():
         parts += [f"## `{file}`\n", _introduction(file)]
-        parts += ["| | does | cost |\n|---|---|---|"]
+        parts += ["| | description | cost |\n|---|---|---|"]
         parts += [
             f"| `{_cell(e.head)}` | {_cell(e.does)} | {_cell(e.cost)} |" for e in entries(file)
         ]
