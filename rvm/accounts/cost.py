@@ -1,11 +1,10 @@
 """The cost of an instruction: operations by class and type, checks, and bits overwritten.
 
-A cost belongs to an instruction's text and to the lengths of its arrays, never to the values that
-it meets: both sides of an `and` count, and so does the body of a `when`.  Each function of an
-expression counts once in the class that its row of the table names, an update in the class of its
-operator; what a statement computes from equal subexpressions counts once.  Whatever works on
-arrays counts for every element, a product of matrices a multiplication and an addition for every
-product of two numbers.
+A cost depends on an instruction's text and on the lengths of its arrays, never on values: both
+sides of an `and` count, and so does the body of a `when`.  Each function of an expression counts
+once in the class given by its row of the table, an update in the class of its operator; equal
+subexpressions of a statement count once.  Operations on arrays count for every element, and a
+product of matrices counts a multiplication and an addition for every product of two numbers.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Counts of what a run executed: by call path, by instruction, and by the sizes of arrays.
+"""Counts of a run: by call path, by instruction, and by the sizes of arrays.
 
-An engine that counts fills a `Counts` while it runs.  Counts are numbers only: they hold no more
-after a long run than after a short one.
+An engine that counts fills a `Counts` while it runs.  Counts are only numbers, so their size does
+not grow with the length of a run.
 
-A tick does one of three things at one instruction: it *executes* it and goes on after it (at a
+A tick does one of three things at one instruction: it *executes* it and continues after it (at a
 call: it enters the callee), it takes a *jump* from a branch to after its come-from, which executes
 both, or it *returns* to a call.  So the three kinds of counts add up to the ticks.
 
 Call paths are a calling context tree (Ammons, Ball, Larus, "Exploiting hardware performance
-counters with flow and context sensitive profiling", 1997): a function called along another path
-has other counts, and recursion leads back to the node of the function that is under way.
+counters with flow and context sensitive profiling", 1997): a function has separate counts for each
+path by which it is called, and recursion leads back to the node of the active function.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which engine `auto` chooses, by what is installed, what is asked for and what is to be run.
+"""The choice of the engine `auto`, by what is installed, requested and to be run.
 
-Results are the same to the bit on all engines, so the choice changes nothing but the time.
-Programs begin with generated Python and go on in machine code when they have run for a while,
-without LLVM with loops as NumPy operations.
+Results are the same to the bit on all engines, so the choice affects only the time.  Programs begin
+in generated Python and change to machine code after a while; without LLVM, to loops as NumPy
+operations.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Two conditions that disagree about a jump (R002), told in the words of the text that it is from.
+"""Two conditions that disagree about a jump (R002), described in terms of the source text.
 
-Whether jumps are those of an `if`, a `while` or a loop from one condition until another follows
-from where they stand.  Each has the source place of its condition, so the message speaks of that as
-it is written.  Jumps that are written as such, or of which no source is known, are spoken of as
-branches and come-froms.
+The positions of jumps tell whether they belong to an `if`, a `while` or a `from` loop.  Each has
+the source place of its condition, so the message can quote it.  Jumps that were written explicitly,
+or whose source is not known, are described as branches and come-froms.
 
 All positions here are those of the function as it was written, in both directions of a run.
 """

@@ -1,7 +1,7 @@
-"""Arrays and stacks coming and going, with their account; shared by engines.
+"""Creating and removing arrays and stacks, and counting their memory; shared by engines.
 
-Scalars live in their frame and are counted with it.  Every function here either
-does all of its work or raises before it changed anything.
+Scalars are in their frame and are counted with it.  Every function here either does all of its work
+or raises before it changes anything.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Whether a residue that is too large is rounding after all: runs with perturbed rounding.
+"""Whether a residue that is too large is due to rounding: runs with perturbed rounding.
 
-A residue is refused by a bound on what updates may have rounded, which does not see that their
-operands had drifted.  So it is tried: from where the run began, which running back finds, the same
-run is made again with each inexact result moved by a unit in the last place (`rvm.image.nudged`).
-What rounding has made is another residue then; a mistake stays what it is.
+A residue is refused by a bound on the rounding of updates, which does not include errors in their
+operands.  So it is tested: the run is repeated from its beginning, which is found by running back,
+with each inexact result moved by a unit in the last place (`rvm.image.nudged`).  If the residue is
+due to rounding, it changes; if it is due to a mistake, it does not.
 
-So is a value of which a residue leaves nothing: where other roundings move the value itself as far,
-as where it cancels to zero, there is nothing that could be lost.
+A value that is not larger than its residue is tested in the same way: if other roundings move the
+value itself as far, as when it cancels to zero, nothing could have been lost.
 """
 
 from __future__ import annotations

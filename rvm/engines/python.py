@@ -1,10 +1,9 @@
 """The python engine: each function as generated Python source, registers as locals.
 
-A function's source is a loop over blocks, so that a run can begin at any gate; a
-loop or choice that holds no calls is printed as such.  Ticks are counted down in
-`n`, and a run goes on at a gate only if `n` is enough to come to the next ones, so
-it stops at most so far short of where it was told to.  Sources are filed in
-`linecache`: tracebacks and debuggers show them.
+A function's source is a loop over blocks, so that a run can begin at any gate; a loop or
+conditional without calls is printed as structured code.  Ticks are counted down in `n`, and a run
+passes a gate only if `n` is enough to reach the next ones, so it may stop that much early.  Sources
+are registered in `linecache`, so that tracebacks and debuggers show them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The generated source of a function: its blocks, with whole loops and choices as such.
+"""The generated source of a function: its blocks, with whole loops and conditionals.
 
-A run begins at a gate, and goes from block to block by `block`.  Ticks are counted down in `n`:
-straight code subtracts what it did at its end.  Each line that does something is filed with the
-position to which a run is taken back if it raises, the ticks that were done but not yet counted
-there, and whether it has raised because the ticks are spent.
+A run begins at a gate, and `block` selects the next block.  Ticks are counted down in `n`: a basic
+block subtracts its ticks at its end.  For each line that does something, the source records the
+position to which a run is taken back if it raises, the number of ticks that were executed but not
+yet counted there, and whether it has raised because the ticks were used up.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Strict mode: data statements whose undoing restores every bit, by a log of gaps.
 
-A statement that pushes is undone at once, from its new values, on the side: the gaps from what
-that gives to the old values go on the log.  One that pops is done, and its values moved by the gaps
-on top.  Numbers of one statement are pushed from the last place to the first, of arrays so in each
-element.
+A statement that pushes is executed, and then undone on the side, from its new values: the gaps
+between the results and the old values are pushed to the log.  A statement that pops is executed,
+and its values are corrected by the gaps on top.  The places of a statement are pushed from the last
+to the first, for arrays element by element.
 """
 
 from __future__ import annotations

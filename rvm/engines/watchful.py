@@ -1,7 +1,7 @@
 """The engine for runs with traps, if no engine was chosen by name.
 
 It begins with generated Python, which needs no compilation, and changes to machine code if armed
-code runs for long and both give the same bits.
+code runs for long and both engines give the same bits.
 """
 
 from __future__ import annotations

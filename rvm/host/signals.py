@@ -1,14 +1,15 @@
-"""Signals during a run: their handlers wait until an instruction is over.
+"""Signals during a run: their handlers wait until an instruction is complete.
 
-Python calls the handler of a signal between any two steps of its own.  One that raises (that of
-Ctrl-C, that of a timeout) would leave an instruction half done.  So, while a run is `Listening`, a
-relay stands in for every handler that is written in Python, and looks where the signal came:
+Python calls the handler of a signal between any two steps of its own.  A handler that raises (that
+of Ctrl-C, that of a timeout) would leave an instruction half done.  So, while a run is `Listening`,
+a relay replaces every handler that is written in Python, and checks which functions were running:
 
-- in a function marked `deferred`, it is remembered, and `heard` hands it on at the next safe point;
-- in one marked `at_once`, below which is a caller's own code, or in neither, it is handled at once.
+- in a function marked `deferred`, the signal is recorded, and `heard` passes it on at the next safe
+  point;
+- in one marked `at_once`, which calls a caller's own code, or in neither, it is handled at once.
 
-The innermost of these functions decides.  No flag does: a relay that is left behind by bad luck
-acts as the handler that it stands for, so that no signal is ever lost.
+The innermost of these functions decides, without any flag: a relay that was not removed acts as the
+handler that it replaces, so no signal is ever lost.
 """
 
 from __future__ import annotations

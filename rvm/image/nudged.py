@@ -1,12 +1,12 @@
 """Programs with perturbed rounding: results are moved by a unit in the last place, up or down.
 
-What a run comes to with other roundings says how far it is to be trusted.  Which way a number moves
-is a hash of its digits and of those that it is computed from, so code is pure and the same on every
-engine, in whatever unit a program computes; another seed is another hash.  A sum or difference that
-rounds nothing stays; what is too small to be a number becomes a smallest number.  Sums of arrays
-and of products are moved by units in the last place of the sum of all absolute values, as partial
-sums are no larger, and by what they have rounded themselves.
-Nothing that is made here is kept from one process to another.
+The results of a run with other roundings show how far it can be trusted.  The direction in which a
+number moves is a hash of its digits and of the numbers that it is computed from, so code is pure
+and behaves the same on every engine, and in any unit; another seed gives another hash.  A sum or
+difference that is exact is not moved; a number that underflows becomes a smallest number.  Sums of
+arrays and of products are moved by units in the last place of the sum of all absolute values, since
+partial sums are no larger, and by their own rounding errors.  Nothing that is made here is stored
+for other processes.
 """
 
 from __future__ import annotations

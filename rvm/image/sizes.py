@@ -1,14 +1,14 @@
 """The sizes of ancillas: internal registers that record them, and the code for this.
 
-Where an ancilla of an inexact type is freed and what it holds is not known by construction
-(`rvm.verify.matching`), how far rounding may have carried it is `ε n S`: n the updates that it has
-seen, S the largest magnitude that it has had, carried in present units: what multiplies the place
-multiplies S.  So the verdict does not depend on units.  An array has one S and one n.
+If an ancilla of an inexact type is freed, and its value is not known by construction
+(`rvm.verify.matching`), the limit for its rounding error is `ε n S`: n is the number of its
+updates, and S the largest magnitude that it has had, in present units: a multiplication of the
+place also multiplies S.  So the verdict does not depend on units.  An array has one S and one n.
 
-Where an adjoint was computed from a value meanwhile, it is to be as good as nothing: then S is the
-largest magnitude itself, and n what `rounding.RETURN` is in gaps.
+If an adjoint was computed from the value meanwhile, a tighter limit applies: then S is the largest
+magnitude itself, and n is `rounding.RETURN` in gaps.
 
-Both are registers behind those of the function, with names that begin with a dot, and *notes* keep
+Both are registers after those of the function, with names that begin with a dot, and *notes* update
 them: statements that follow those of an instruction, in the same tick, and never fail.
 """
 

@@ -5,9 +5,9 @@
                                           if any was one: for i: v[i] = exp(x[i])
                                           for i: y[i] += v[i]
 
-The first loop has no branches, so that machine code makes vectors of it; so does it of the last.
-Each value is computed by the same operations, and no bit differs.  That is done of a loop over
-elements in which nothing that the arguments are made of is changed, and nothing may be left.
+The first loop and the last have no branches, so LLVM can vectorise them.  Each value is computed by
+the same operations, so no bit differs.  This is done for a loop over elements that changes none of
+the arguments, and cannot be left early.
 """
 
 from __future__ import annotations

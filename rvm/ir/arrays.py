@@ -1,7 +1,8 @@
 """From statements on arrays to nodes: loops over elements.
 
-Shapes must agree in their last axes; where a length of 1 is to be stretched, the reference engine
-does the instruction.  So it does large matrix products, which NumPy leaves to a tuned library.
+Shapes must agree in their last axes; if a length of 1 is to be stretched, the reference engine
+executes the instruction.  It also executes large matrix products, which NumPy passes to a tuned
+library.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Ancillas that must hold the value they are freed with: nothing has changed since they were made.
 
-Where on every way to a `free` its register was made with the same value, and neither that nor
-anything that the value reads has been written since, both are the same bits, and nothing need be
-compared.  That holds for code that is entered at its beginning; what goes on in the middle may
-have been changed by a debugger.
+If on every path to a `free` its register was allocated with the same value, and neither the
+register nor anything that the value reads has been written since, both have the same bits, and no
+comparison is needed.  This holds for code that is entered at its beginning; in a run that continues
+in the middle, a debugger may have changed values.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The data that generated code shares with its caller: the context, and a frame's slots.
 
-The context is a row of 64-bit fields.  A frame's registers are a row of 64-bit slots: one for a
-scalar (two for a complex number), for an array its pointer, its owner, then lengths and strides in
-bytes, for a stack its pointer.
+The context is a row of 64-bit fields.  A frame's registers are a row of 64-bit slots.  A scalar has
+one slot (a complex number two), a stack one for its pointer, and an array slots for its pointer,
+its owner, and its lengths and strides in bytes.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""Which edges of a code have counters, and what follows from them for all the others.
+"""The edges of a code that have counters, and the counts of the others derived from them.
 
-Of the pieces that a run begins at a leader it leaves as many along edges, but for those where it
-was entered and where it stopped, which its caller knows.  So the counts of the edges of a spanning
-tree follow from the counts of the others (D. E. Knuth, F. R. Stevenson, "Optimal measurement points
-for program frequency counts", BIT 13, 1973); the tree is made of those in the innermost loops first
-(T. Ball, J. R. Larus, "Optimally profiling and tracing programs", TOPLAS 16, 1994).  A loop that
-does not branch inside has one counter, on the way back, which LLVM turns into its number of
-iterations.
+A run leaves a basic block as often as it enters it, except where the run itself began and stopped,
+which its caller knows.  So the counts of the edges of a spanning tree follow from the counts of the
+others (D.  E.  Knuth, F.  R.  Stevenson, "Optimal measurement points for program frequency counts",
+BIT 13, 1973); the tree takes edges in the innermost loops first (T.  Ball, J.  R.  Larus,
+"Optimally profiling and tracing programs", TOPLAS 16, 1994).  A loop without branches has one
+counter, on its back edge, which LLVM turns into its number of iterations.
 
 A *row* holds the counters of a code along one call path, as 64-bit words.
 """

@@ -1,8 +1,8 @@
-"""The least and the greatest element, and where it is: of equals the first, a NaN before all.
+"""The least and the greatest element, and its index: the first of equals, a NaN before all.
 
-One after the other each element would wait for the one before.  So floats are compared as integers
-whose order is theirs, of which LLVM makes vectors; what these do not tell, the first of several
-NaNs or of zeros of either sign, is looked for afterwards where there is need.
+If elements were compared one after the other, each would wait for the one before.  So floats are
+compared as integers in the same order, which LLVM can vectorise.  This does not find the first of
+several NaNs, or of zeros with different signs; that is searched for afterwards if necessary.
 """
 
 from __future__ import annotations

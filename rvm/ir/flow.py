@@ -1,8 +1,8 @@
 """The shape of code for compiling: blocks, where ticks are counted, and copies for late entries.
 
-Positions are those between instructions.  A *leader* is where a block begins.  A *gate* is a
-leader at which a run asks whether its ticks suffice as far as the next gates: the beginning, the
-head of each loop, what stands after a loop, a call, or an instruction that is not compiled.
+Positions are between instructions.  A *leader* is the beginning of a basic block.  A *gate* is a
+leader at which a run checks whether it has enough ticks to reach the next gates: the beginning, the
+head of each loop, and the positions after a loop, a call, or an instruction that is not compiled.
 """
 
 from __future__ import annotations

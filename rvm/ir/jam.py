@@ -1,18 +1,19 @@
-"""Unroll-and-jam: iterations of a loop joined, so that the loop inside runs once for several.
+"""Unroll-and-jam: iterations of an outer loop joined, so that the inner loop runs once for several.
 
     for i, for k, for j: C[i, j] += A[i, k] * B[k, j]
 
-goes through row i of C for each k.  Joined, it does so for four k at a time, and for each j adds
-what they give, one after the other: each element has the same numbers added in the same order.  So
-no bit differs, while C is loaded and stored a quarter as often.  Where the inner loop adds to one
-element, four such sums are under way at once, and none waits for the additions of another.  With
-two i at a time B is loaded half as often, too.
+goes through row i of C for each k.  After the transformation it does so for four k at a time, and
+for each j adds their contributions one after the other: each element receives the same numbers in
+the same order.  So no bit differs, while C is loaded and stored a quarter as often.  If the inner
+loop adds to one element, four such sums are computed at once, and none waits for the additions of
+another.  With two i at a time, B is also loaded half as often.
 
-That is right where iterations that change places reach different elements: each array that is
-written is reached by one index only, which either is the same in all iterations of the outer loop
-and another in each of the inner one, or is another in each iteration of the outer loop, whatever
-the inner one does; in each iteration of a third loop it must be another one.  (R. Allen and K.
-Kennedy, "Optimizing Compilers for Modern Architectures", 2002, 8.4: unroll and jam.)
+This is correct if iterations whose order changes reach different elements.  Each array that is
+written must be reached by one index only.  In two loops, that index must either be the same in all
+iterations of the outer loop and different in each iteration of the inner one, or be different in
+each iteration of the outer loop, whatever the inner one does; in a third loop it must be different
+in each iteration.  (R.  Allen and K.  Kennedy, "Optimizing Compilers for Modern Architectures",
+2002, 8.4: unroll and jam.)
 """
 
 from __future__ import annotations

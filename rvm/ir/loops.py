@@ -1,8 +1,8 @@
 """Counting loops: those whose iterations and indices can be checked before they begin.
 
-Such a loop is printed twice: as any other, and once more without the checks that hold throughout
+Such a loop is printed twice: once like any other, and once without the checks that hold throughout
 (of its come-from, of indices that are affine in its variable, of its ticks).  LLVM can vectorise
-that one.
+the second version.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Nodes of the intermediate representation: what an instruction does, for any target.
 
-A node is an operation on nodes (`rvm.leaf.trace.Node`): a leaf operation, which is pure, or one of
-those below, which read and change variables and memory.  Values live within an instruction;
-between instructions there are variables.  Arrays are reached by indices, one for each axis of the
-register; how an element is found in memory is the target's business, as is how a bool is stored.
+A node is an operation on nodes (`rvm.leaf.trace.Node`): a pure leaf operation, or one of those
+below, which read and change variables and memory.  Values live within one instruction; between
+instructions there are variables.  Array elements are accessed by indices, one for each axis of the
+register; the target determines how an element is found in memory, and how a bool is stored.
 
     get, get(i)          a variable's value, or one of many              aux: the variable
     set(v), set(v, i)    changes it
@@ -19,9 +19,9 @@ register; how an element is found in memory is the target's business, as is how 
                          edge is passed n times (aux: the edge)
     jump, fork(c), switch(n), return(v)                ends of blocks
 
-For Python there are besides: template(...), lazy(...) and line(...), values and statements as texts
-to be filled in; text, the lines of a whole instruction; way, where a run is left if what follows
-raises; between, what follows is of no instruction.
+For Python there are also: template(...), lazy(...) and line(...), which are values and statements
+as texts to be filled in; text, the lines of a whole instruction; way, the exit of a run if the
+following lines raise; between, after which lines belong to no instruction.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""One-way registers: whole numbers that begin at a known value and only go one way, by ones.
+"""One-way registers: integers with a known initial value that change by ones in one direction.
 
-In a run that makes such a register itself it never lies on the other side of what it began with:
-it would have to wrap, which takes more ticks than a run is ever given.  LLVM is told, since it
-cannot see that from the text of a `while` loop; then one comparison does for both ends of an index,
-and what a come-from has asked need not be asked again.
+In a run that allocates such a register, it never passes its initial value in the other direction:
+it would have to wrap, which takes more ticks than a run ever has.  LLVM is told this, since it
+cannot derive it from a `while` loop.  Then one comparison suffices for both bounds of an index, and
+a condition checked by a come-from need not be checked again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The table of pure operations on one kind of numbers, with LLVM's names for them.
 
-Beside these there are casts, `select`, and the intrinsic functions that targets know by name.
-Sums, differences and products of `add`, `sub`, `mul` must not leave the kind; those of `wadd`,
-`wsub`, `wmul` wrap.  Comparisons of floats that begin with fu hold for a NaN too.
+There are also casts, `select`, and intrinsic functions that targets know by name.  Sums,
+differences and products of `add`, `sub`, `mul` must not overflow; those of `wadd`, `wsub`, `wmul`
+wrap.  Comparisons of floats whose names begin with fu are also true for a NaN.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""For each element the product of all others: an array is made of them in two passes.
+"""For each element the product of all others, computed for a whole array in two passes.
 
-From the last element on each gets the product of those behind it, and from the first on that of
-those before it as well.  So there is no element by itself, but a whole array.
+One pass, from the last element, multiplies each result by the product of the elements after it, the
+other, from the first, by the product of those before it.  So single elements cannot be computed,
+only the whole array.
 """
 
 from __future__ import annotations

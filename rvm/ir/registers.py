@@ -1,12 +1,12 @@
-"""Registers of a function that is being compiled: how they come in, and how they leave.
+"""Registers of a function that is being compiled: where they come from, and where they go.
 
-A *root* is entered by Python, with its registers in a row of slots, and leaves them there.  An
-*inner* function is called by compiled code, with its parameters as arguments; where it cannot go
-on it leaves its registers in a frame of its own, and so do its callers.
+A *root* is entered from Python, with its registers in a row of slots, and leaves them there.  An
+*inner* function is called by compiled code, with its parameters as arguments; if it cannot
+continue, it stores its registers in a frame, and so do its callers.
 
-For several lanes slots hold vectors.  Where these part each goes on by itself, and they are
-together again when the function has come to its end.  Where a run is to begin anew nothing is kept
-of it, so that all that is to be done is to give memory back.
+For several lanes, slots hold vectors.  Where lanes diverge, each continues by itself, and they are
+together again at the end of the function.  If a run is to start again from its inputs, nothing of
+it is kept, and only memory must be released.
 """
 
 from __future__ import annotations

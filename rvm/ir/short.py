@@ -1,7 +1,8 @@
 """Short loops with calls, which are worth unrolling.
 
-Then common computations of their iterations are done once: for rows of a Jacobian, which are
-gradients of one function at one point, everything that does not depend on the row.
+Unrolling lets common computations of their iterations be done once: for the rows of a Jacobian,
+which are gradients of one function at one point, this is everything that does not depend on the
+row.
 """
 
 from __future__ import annotations

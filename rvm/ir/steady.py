@@ -1,7 +1,7 @@
-"""Arrays that nothing changes as long as a root runs: what is loaded of them need be loaded once.
+"""Arrays that do not change while a root runs, so that their elements need be loaded only once.
 
-A root's parameter is one if neither the function nor what it calls changes it; so is that of an
-inner function which is given nothing else by any call.
+A parameter of a root is such an array if neither the function nor its callees change it; a
+parameter of an inner function is one if every call passes one.
 """
 
 from __future__ import annotations

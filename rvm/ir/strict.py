@@ -1,8 +1,8 @@
-"""The strict log in nodes: gaps pushed on it, and popped; and how many bits a gap has.
+"""The strict log in nodes: pushing and popping gaps, and the number of bits of a gap.
 
 See `rvm.numbers.gaps` for gaps, and `rvm.numbers.residue` for the log.  While a function runs, the
-number of codes and the word of the last one stand in variables.  Most gaps are done there; where a
-word is full or empty, or a gap large, the runtime does them in memory.
+number of codes and the last word are held in variables.  Most gaps are handled there; if a word is
+full or empty, or a gap large, the runtime handles them in memory.
 """
 
 from __future__ import annotations

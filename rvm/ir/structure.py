@@ -1,8 +1,8 @@
-"""Structured control flow for targets without jumps: what of a function is loops and choices.
+"""Structured control flow for targets without jumps: the loops and conditionals of a function.
 
-Leaders are taken in the order of their positions.  A *loop* is whole if a run can leave it only
-where its iterations end, and if all within it is whole; likewise a *choice*, from a branch to
-where its ways meet again.
+Leaders are taken in the order of their positions.  A *loop* is whole if a run can leave it only at
+the end of an iteration, and if everything in it is whole; likewise a *choice*, from a branch to the
+point where its paths meet again.
 """
 
 from __future__ import annotations

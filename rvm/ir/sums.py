@@ -1,8 +1,8 @@
-"""Sums and products of elements: one after the other, or in the order that all engines keep.
+"""Sums and products of elements: in sequence, or in the order that all engines keep.
 
-`combined` keeps the order of `rvm.numbers.reductions`.  Of up to 64 partial results those that have
-no element are -0, or 1 in a product, which changes no number; so the tree has one shape, which LLVM
-turns into vectors.
+`combined` keeps the order of `rvm.numbers.reductions`.  Among the 64 partial results, those without
+an element are -0, or 1 in a product, which changes no number; so the tree always has the same
+shape, which LLVM can vectorise.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """From pure expressions and places to nodes.
 
-Whatever is not for compiled code raises `Unprintable`: the reference engine then executes the
+Anything that cannot be compiled raises `Unprintable`: the reference engine then executes the
 instruction.
 """
 

@@ -1,7 +1,7 @@
-"""The pass that makes a function one for several lanes: what differs by lane is found.
+"""The pass that converts a function to several lanes: it finds what differs between lanes.
 
-Of what varies there is a value for each lane, of the rest one.  A variable varies if it is ever
-given a value that does, or where only some lanes are.
+A node that varies has a value for each lane, the others have one value.  A variable varies if it is
+ever assigned a value that varies, or assigned where only some lanes are active.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Sums whose zeros may have either sign, since nobody can tell: they begin at -0.
+"""Sums whose zeros may have either sign, since the sign has no effect: they begin at -0.
 
-An adjoint begins at 0, and 0 + x is not x where x is -0.  But -0 + x is, so that a sum which begins
-at -0 needs no first addition.  It differs from the other one only if all that is added is -0: then
-it is -0 too.  Where it is only multiplied and divided, and what comes of that is added to sums,
-nothing else differs: to a sum that began at 0, and so is never -0, zeros of both signs are alike,
-and another that began at -0 is itself one whose zero may have either sign.
+An adjoint begins at 0, and 0 + x is not x if x is -0.  But -0 + x is, so a sum that begins at -0
+needs no first addition.  It differs from the other sum only if all terms are -0: then it is -0 too.
+If the sum is only multiplied and divided, and the results are added to sums, nothing else differs.
+A sum that began at 0 is never -0, and adding a zero of either sign to it gives the same; a sum that
+began at -0 is itself one whose zero may have either sign.
 
-What is left of a run in its middle has the sums as they should be: 0 + -0 is 0.  So has an ancilla
-that was made of them meanwhile, as it is made once more.
+When a run stops in the middle, the sums are stored with the right sign: 0 + -0 is 0.  The same
+holds for ancillas that were computed from them, since these are computed again.
 """
 
 from __future__ import annotations

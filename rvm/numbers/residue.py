@@ -1,10 +1,10 @@
-"""The log of strict mode: what rounding would lose, as a stack of gaps.
+"""The log of strict mode: the information that rounding would lose, as a stack of gaps.
 
-Each change of an inexact number pushes the gap from what undoing it would give to what was there
-(see `rvm.numbers.gaps`); undone, it pops that.  Nearly all gaps are 0 or 1, so they are codes of 2
-bits: 0, 1, -1, or that another stack has more: 4 bits for gaps up to 8, and all 64 where these say
-so.  There is no index: what is undone asks in the opposite order, and the stack is empty at the
-end of the way back.
+Each change of an inexact number pushes the gap between the result of undoing it and the old value
+(see `rvm.numbers.gaps`); undoing the change pops it.  Nearly all gaps are 0 or 1, so they are
+stored as codes of 2 bits: 0, 1, -1, or a mark that a second stack has more.  That stack uses 4 bits
+for gaps up to 8, and otherwise a mark that all 64 bits are stored.  There is no index: changes are
+undone in the opposite order, and the stack is empty at the end of the way back.
 """
 
 from __future__ import annotations

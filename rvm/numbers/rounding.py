@@ -1,17 +1,17 @@
-"""How far rounding may carry a number: the constants and the rules of all checks.
+"""The limits on rounding errors: the constants and the rules of all checks.
 
-No limit is absolute: a number is measured against itself, or against how large it has been, so that
-what is decided does not depend on the units that it is in.
+No limit is absolute: a number is compared with itself, or with the largest magnitude that it has
+had, so decisions do not depend on its units.
 
-- An ancilla that is freed, or popped into, where what made its value is undone by construction
-  (`rvm.verify.matching`): what is left is rounding, if it is finite.
-- Another one: |r| <= ε n S, n being the updates that it has seen and S the largest magnitude that
-  it has had, in present units (`rvm.image.sizes`).  With a tolerance it is |r| <= tolerance S.
-- A value that a call was passed, and has to leave as it is: the same, with the larger of what it
-  was and what it is, and `PASSED` updates.
-- The values of a gradient: `RETURN`, in parts of where they began.  Where they are further off,
-  what that has done to the gradient g by tangents (`rvm.derive.estimate`): `AGREEMENT` |g|; with a
-  tolerance the whole of its estimated error: that times |g|.
+- An ancilla that is freed, or popped into, if its value is undone by construction
+  (`rvm.verify.matching`): any finite residue is due to rounding.
+- Any other ancilla: |r| <= ε n S, where n is the number of its updates and S the largest magnitude
+  that it has had, in present units (`rvm.image.sizes`).  With a tolerance it is |r| <= tolerance S.
+- A value that was passed to a call, which must not change it: the same, with the larger of the old
+  and the new value as S, and `PASSED` updates.
+- The values of a gradient: `RETURN`, as a fraction of the initial values.  If they are further off,
+  the limit applies to the effect on the gradient g, by tangents (`rvm.derive.estimate`):
+  `AGREEMENT` |g|; with a tolerance it applies to the whole estimated error of g: tolerance |g|.
 
 A tolerance of 0 demands equality of bits everywhere: of ancillas, and of a gradient's values.
 """

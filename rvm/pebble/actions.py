@@ -1,15 +1,15 @@
 """Actions on a chain of states, one at a time and as blocks of NumPy integers.
 
 A chain has the states s_0 (the input), s_1, ..., s_n; step i computes s_i from s_(i-1).  A *pebble*
-on i says that s_i is held in memory.  An action names two nodes, `start` <= `stop`:
+on i means that s_i is held in memory.  An action names two nodes, `start` <= `stop`:
 
 | action | needs | does | moves |
 |---|---|---|---|
-| Advance(i, j) | start | computes s_j into fresh memory; what lies between is lost | j - i |
+| Advance(i, j) | start | computes s_j into fresh memory; states between are not kept | j - i |
 | Unadvance(i, j) | start, stop | uncomputes s_j: its memory is zero again; j = i + 1 | 1 |
 | Shift(i, j) | start | s_i becomes s_j in place, by steps that can be undone in place | j - i |
 | Unshift(i, j) | stop | s_j becomes s_i in place, by undoing them | j - i |
-| Overwrite(i, j) | start | s_i becomes s_j in place; s_i and what lies between are lost | j - i |
+| Overwrite(i, j) | start | s_i becomes s_j in place; s_i and the states between are lost | j - i |
 | Free(i) | the node | erases s_i | 0 |
 | Reverse(i, j) | start | the adjoint of step j = i + 1, which needs s_i | 0 |
 | Copy(i) | the node | copies the result out, to memory that no budget counts | 0 |

@@ -3,13 +3,13 @@
     plan = rvm.pebble.plan(n, goal="gradient", strategy="revolve", pebbles=10)
     tape.enable_checkpointing(checkpointing.schedule(plan))
 
-What understands that library's schedules (pyadjoint, firedrake) then runs ours.  The library is
+Programs that use that library's schedules (pyadjoint, firedrake) can then run ours.  The library is
 imported when it is needed.
 
-There, restart data of a step are in RAM or on disk, and WORK is the state that moves on; here, the
-moving state has a pebble, and the input needs none.  So S pebbles are S restart points in RAM, that
-of the input included.  The library has no action that undoes a step: plans that do have no such
-form.
+There, restart data of a step are in RAM or on disk, and WORK is the moving state; here, the moving
+state has a pebble, and the input needs none.  So S pebbles are S restart points in RAM, including
+that of the input.  The library has no action that undoes a step, so plans that undo steps cannot be
+converted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The rules of the games on a chain, and a player that holds any schedule to them.
+"""The rules of the games on a chain, and a player that checks any schedule against them.
 
-The player knows nothing of how schedules are made.  It keeps the set of pebbles, does each action
-if the rules allow it, counts, and at the end compares the position with the goal.
+The player does not know how schedules are made.  It keeps the set of pebbles, executes each action
+if the rules allow it, counts, and finally compares the position with the goal.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A schedule as a grammar: names that stand for lists of actions and of other names.
 
 An optimal schedule of a million steps has tens of millions of moves, but it repeats itself: the
-same stretch is played at many places, forwards and backwards.  So a schedule is a root name and a
+same parts occur at many places, forwards and backwards.  So a schedule is a root name and a
 function `expand` from a name to its items.  An item is an action or a name, with a shift of all its
-nodes, and with a mark if it is to be undone.  Cost, actions and blocks come out of this without
+nodes, and a mark if it is to be undone.  Cost, actions and blocks are computed from this without
 recursion, and only the names are ever stored (see `rvm.pebble.storage`).
 """
 

@@ -7,7 +7,7 @@
 | items | int64[4, m]: name or -1, kind (or 1 if undone), start (or shift), stop |
 | in_place, costs, sizes | the steps in place; costs and sizes, by node, if there are any |
 
-and that of a plan for a graph the graph and its moves:
+The file of a plan for a graph contains the graph and its moves:
 
 | array | holds |
 |---|---|
@@ -16,8 +16,8 @@ and that of a plan for a graph the graph and its moves:
 | outputs, sizes, costs | int64: the outputs; sizes and costs, by node, if there are any |
 | schedule | int64: v puts a pebble on node v, ~v takes it off |
 
-A name's items mention earlier names only.  A schedule of tens of millions of actions takes some
-tens of kilobytes.  What is read is checked, and nothing in it is executed.
+The items of a name refer only to earlier names.  A schedule of tens of millions of actions takes
+some tens of kilobytes.  Everything that is read is checked, and nothing in it is executed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The cost of a stretch of a schedule: plain sums, and running levels with their maxima.
+"""The cost of a part of a schedule: plain sums, and running levels with their maxima.
 
-Tallies of two stretches add up to the tally of both, and the tally of a stretch undone follows from
-its own.  So the cost of a schedule is known without playing it.
+The tallies of two consecutive parts add up to that of both, and the tally of an undone part follows
+from its own.  So the cost of a schedule is known without playing it.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Numbers for values: the same number stands for the same value, whatever the inputs are.
+"""Value numbers: values with the same number are equal, whatever the inputs are.
 
-Each register has the number of the value that it holds, and an item, which is an instruction or a
-whole loop or `if`, makes of the numbers that it finds those that it leaves (J. Cocke and
-J. T. Schwartz, 1970).  It is entered in both directions: where the item that undoes it finds the
-numbers that it left, those are there again that it had found.
+Each register has the number of its value, and an item, which is an instruction or a whole loop or
+`if`, maps the numbers before it to those after it (J.  Cocke and J.  T.  Schwartz, 1970).  This
+mapping is recorded in both directions: if the inverse of the item finds the numbers that the item
+left, it restores the numbers before it.
 
-The adjoint of a function undoes it, and changes adjoints besides: a call of it is the uncall of the
-function for the values that it was passed.  A tangent likewise does the function.  Adjoints do more
-in one direction than in the other: branches on a register that tells directions apart are followed,
-where it is known what it holds.
+The adjoint of a function undoes it, and also changes adjoints: calling it counts as an uncall of
+the function for the values passed.  Likewise a tangent counts as a call of the function.  Adjoints
+do more in one direction than in the other: branches on a register that distinguishes the directions
+are followed where its value is known.
 """
 
 from __future__ import annotations

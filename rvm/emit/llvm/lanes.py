@@ -1,9 +1,9 @@
-"""A graph as a function for several lanes: vectors where lanes differ, single numbers where not.
+"""A graph as a function for several lanes: vectors if lanes differ, single numbers if not.
 
-Registers that vary are vectors; those of arrays have the lanes' axis last in memory, so that an
-element is a vector too.  All lanes go one way: where they part, each goes on by itself to the end
-of the function, by a second function for a single lane.  Where there is trouble in any, the
-function is left, and its lanes are run one by one from their inputs.
+Registers that vary are vectors; arrays that vary have the lanes as their last axis in memory, so an
+element is a vector too.  All lanes take the same path.  Where they diverge, each continues by
+itself to the end of the function, in a second function for a single lane.  If any lane bails out,
+so does the function, and its lanes are run one by one from their inputs.
 """
 
 from __future__ import annotations

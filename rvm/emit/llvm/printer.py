@@ -1,6 +1,6 @@
 """A graph as the text of a function in LLVM's assembly language.
 
-Variables are room in the frame, which LLVM turns into registers; arrays are pointers with lengths
+Variables are memory in the frame, which LLVM turns into registers; arrays are pointers with lengths
 and strides.
 """
 

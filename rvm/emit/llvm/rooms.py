@@ -1,9 +1,9 @@
-"""Memory for local arrays: large ones are kept for the next array of their size.
+"""Memory for local arrays: large blocks are kept for the next array of their size.
 
-What the operating system gives is cleared page by page when it is first written, which takes longer
-than most of what is done with it.  So there is a row of pointers to memory that was given up, one
-for all threads of a process; how large it is stands at its beginning.  Pointers are taken and left
-by an exchange, so that nobody waits.
+Memory from the operating system is cleared page by page when it is first written, which takes
+longer than most computations on it.  So there is a row of pointers to released blocks, shared by
+all threads of a process; the size of each is stored at its beginning.  Pointers are taken and
+stored by atomic exchanges, so no thread waits.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """From statements to NumPy calls over lanes; see `values` and `ancillas` for the rest.
 
-A scalar's vector is its frame's own and is changed in place, or exchanged for another; an array's
-memory may be seen through several views and is only ever filled.  Whatever is to be checked is
-checked before anything changes, so that a statement that raises can be done again without the
-lanes that were at fault.
+The vector of a scalar belongs to its frame and is changed in place, or exchanged for another; an
+array's memory may be seen through several views and is only written to.  All checks are made before
+anything changes, so a statement that raises can be executed again without the failing lanes.
 """
 
 from __future__ import annotations

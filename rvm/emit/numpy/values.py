@@ -1,12 +1,11 @@
 """From pure expressions and places to NumPy calls over lanes.
 
-A scalar that varies is a vector of W lanes, an array that varies has the lanes as its last axis;
-what is the same in all lanes is a Python number or a plain array.  Lines are made of one NumPy
-call each.  What was computed is remembered by *value number* until a
-register that it depends on changes, so that an expression which stands in several instructions
-is computed once.
+A scalar that varies is a vector of W lanes, an array that varies has the lanes as its last axis; a
+value that is the same in all lanes is a Python number or a plain array.  Each line is one NumPy
+call.  Results are remembered by *value number* until a register that they depend on changes, so an
+expression that occurs in several instructions is computed once.
 
-Nothing may fail silently: a line that finds lanes at fault raises, before anything has changed.
+Errors must not be silent: a line that finds failing lanes raises, before anything has changed.
 """
 
 from __future__ import annotations

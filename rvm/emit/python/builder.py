@@ -1,9 +1,9 @@
 """Operations for Python: numbers of every type, functions of the table, arrays and stacks.
 
-A scalar is one number in one variable, a complex one too.  A function is a `template`, that
-of the number system; statements on arrays and stacks are `line`s, that call a function of
-`rvm.engines.support`.  Where something is out of the ordinary these raise, before anything has
-changed; the engine then has the reference engine do the whole instruction.
+A scalar is one number in one variable, even a complex one.  A function is a `template` of the
+number system; statements on arrays and stacks are `line`s that call a function of
+`rvm.engines.support`.  In unusual cases these raise, before anything has changed; then the
+reference engine executes the whole instruction.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """From call statements to Python source: filling a callee's registers, and taking them back.
 
-Both work on the lists of raw register values that frames hold.  Whatever is out of the ordinary
-raises, before anything has changed, and the reference engine does the tick.
+Both work on the lists of raw register values in frames.  In unusual cases they raise, before
+anything has changed, and the reference engine executes the tick.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Nodes of one instruction as lines of Python.
 
-What is used once stands where it is used, unless the instruction has changed something in between;
-what is used several times has a variable of its own.  So the text of a line is evaluated whole
-before the line changes anything.
+A value that is used once is written where it is used, unless the instruction has changed something
+in between; a value that is used several times has a variable.  So all values of a line are
+evaluated before the line changes anything.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Functions of arrays in all lanes at once: sums, products, scans, gathering.
 
 Each takes the element type of its result, the ranks of its arguments, the number W of lanes, and
-arguments whose last axis is that of the lanes (of length 1 where all lanes share them; a scalar
-that they share has no axis).  What it gives has the lanes last.
+arguments whose last axis is that of the lanes (of length 1 if all lanes share them; a shared scalar
+has no axis).  The result has the lanes as its last axis.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Running a block of lanes: groups that part at branches and meet again after them.
+"""Running a block of lanes: groups that diverge at branches and meet again after them.
 
-Of the groups of a frame the one at the least position goes on, so that those ahead wait for it;
-groups that stand at one position are one.  A call is made by the group that comes to it and ends
-when all of its lanes have returned.
+The group of a frame at the smallest position runs, and groups ahead of it wait; groups at the same
+position are merged.  A call is made by the group that reaches it and ends when all of its lanes
+have returned.
 
-A lane that is at fault, or that can't go on with the others, is *set aside*: it is for the caller
-to run it by itself.  So there are no messages here.
+A lane that fails, or that cannot run with the others, is *set aside*: the caller runs it by itself.
+So there are no messages here.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Frames over lanes, and the groups of lanes that stand at one position of them.
+"""Frames over lanes, and the groups of lanes at one position of them.
 
-A `Frame` holds the registers of all the lanes that entered a function.  While they go together
-they work in these directly.  A group of some of them works on packed copies of the registers that
-it touches, and writes back what it changed when it stops; lanes that wait have all of theirs in
-the frame.
+A `Frame` holds the registers of all lanes that entered a function.  While these run together, they
+work directly in these registers.  A group of some of them works on packed copies of the registers
+that it uses, and writes the changed ones back when it stops; the registers of waiting lanes are all
+in the frame.
 """
 
 from __future__ import annotations

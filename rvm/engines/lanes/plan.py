@@ -1,8 +1,8 @@
 """A function's code laid out for lanes: single statements in a row, and the jumps among them.
 
-An instruction of several statements becomes several operations, so that each is done or not done;
-a `When` becomes a jump over its body.  Positions are indices of operations; lanes that have parted
-are together again when they stand at one position.
+An instruction of several statements becomes several operations, so that each is atomic; a `When`
+becomes a jump over its body.  Positions are indices of operations; lanes that have diverged are
+together again when they reach the same position.
 """
 
 from __future__ import annotations

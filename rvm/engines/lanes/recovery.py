@@ -1,8 +1,8 @@
 """The handling of operations that lanes cannot execute together.
 
-Lanes known to be at fault are set aside. If they are not known, the operation is tried on copies of
-parts of the lanes. Lanes in which a value must be uniform and is not execute the operation one
-value after another.
+Lanes known to fail are set aside.  If they are not known, the operation is tried on copies of parts
+of the lanes.  If a value must be uniform and differs between lanes, the operation is executed for
+one value after another.
 """
 
 from __future__ import annotations

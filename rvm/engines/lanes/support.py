@@ -1,7 +1,7 @@
 """Functions called by generated code over lanes: spreading, picking, checking.
 
 W is the number of lanes; a scalar that varies has the shape (W,), an array (..., W).  A function
-that finds lanes at fault raises `Failing` before it changes anything.
+that finds failing lanes raises `Failing` before it changes anything.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Which registers differ from lane to lane: found before a run, for each way a function is called.
+"""Which registers differ between lanes: found before a run, for each way a function is called.
 
-A register *varies* if it is given by lane, gains a value that varies, or is written where only
-some lanes may pass.  All others are *uniform*: they hold one value for all lanes.
+A register *varies* if it is given by lane, is assigned a value that varies, or is written where
+only some lanes may be active.  All others are *uniform*: they hold one value for all lanes.
 
-Lanes part at a branch whose condition varies, and at every branch that stands where they have
-parted.  They are together again after the farther end of such a jump: the range between a branch
-and its come-from is where some lanes may be without the others.
+Lanes diverge at a branch whose condition varies, and at every branch where they have already
+diverged.  They are together again after the farther end of such a jump: in the range between a
+branch and its come-from, only some lanes may be active.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Machine code that counts what it executes: runs of it, and the rows of counters it raises.
+"""Machine code that counts what it executes: its runs, and its rows of counters.
 
-Each node of the tree of call paths has a row of its own, made when a run first comes along its
-path.  What straight pieces of code did follows from the rows; what a run did of the piece in which
-it stopped, from where it stands.  Between gates, steps are counted one by one.
+Each node of the tree of call paths has a row, created when a run first takes its path.  The counts
+of basic blocks follow from the rows; the counts of the block in which a run stopped follow from its
+position.  Between gates, steps are counted one by one.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""A relocatable object file as one block of memory that can stand anywhere: a small static linker.
+"""A relocatable object file as one position-independent block of memory: a small static linker.
 
-For the ELF files that LLVM makes for x86-64.  References within the block are relative, so they are
-resolved once and for all.  Those to the outside go through a table of words after the code, which
-is all that remains to be filled in where the block is loaded.  What is not known here (another
-format or processor, writable data, a kind of reference that has not come up) is left to LLVM's own
-linker.
+It handles the ELF files that LLVM generates for x86-64.  References within the block are relative,
+so they are resolved once.  References to the outside go through a table of words after the code,
+and only this table is filled in when the block is loaded.  Anything else (another format or
+processor, writable data, another kind of reference) is left to LLVM's own linker.
 
 Source of the formats and of the formulas for relocations: the System V ABI, chapters 4 and 5, and
 its supplement for AMD64, section 4.4.

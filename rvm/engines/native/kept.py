@@ -1,12 +1,13 @@
 """The folder in which machine code is kept from one process to the next.
 
-A file is named by a hash of all that its code depends on.  It is written whole and then given its
-name, so that processes may come at once, and begins with a hash of the rest: what is damaged, or
-belongs elsewhere, is as if it were not there.  Without a folder, or room in it, nothing is kept.
+The name of a file is a hash of everything that its code depends on.  It is written completely
+before it gets its name, so that several processes can do this at once, and begins with a hash of
+the rest: a file that is damaged, or belongs elsewhere, is treated as missing.  Without a folder, or
+space in it, nothing is kept.
 
-What is found is executed, and a hash is not a signature.  So folder and file must belong to whom
-this process acts for, and nobody else may be able to write to them; else they are ignored, and a
-warning says so.  Where a system has no such owners nothing is kept.
+The files are executed, and a hash is not a signature.  So folder and file must belong to the user
+for whom this process acts, and nobody else may be able to write to them; otherwise they are
+ignored, with a warning.  On systems without such owners nothing is kept.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The dependences of machine code, as text that identifies it.
 
-Machine code is found again by the program that it was made of, so that nothing has to be
-transformed or printed before it is found, and LLVM need not be loaded.  Beside the program a name
-holds what is made of it, the processor, the compiler, and the state of rvm's own sources.
+Machine code is found by the program from which it was generated, so nothing has to be transformed
+or printed first, and LLVM need not be loaded.  In addition to the program, a key contains what was
+generated from it, the processor, the compiler, and the state of rvm's own sources.
 """
 
 from __future__ import annotations

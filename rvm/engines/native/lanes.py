@@ -1,8 +1,8 @@
 """Lanes in machine code: many runs of one compiled function, from blocks of slots.
 
-A block has a row of slots and a context for each lane; arrays that differ by lane lie one after
-the other in the result's memory.  Compiled code goes from lane to lane, so Python is not asked
-between them.  Lanes that do not come to their end are set aside for single runs.
+A block has a row of slots and a context for each lane; arrays that differ by lane are adjacent in
+the result's memory.  Compiled code goes from lane to lane without returning to Python.  Lanes that
+do not reach their end are set aside for single runs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rows of lanes processed by compiled code, on as many threads as there are processors.
 
-No call is left while a thread is in machine code, whatever signal handlers raise, and however
+No call returns while a thread is in machine code, whatever signal handlers raise, and however
 often.
 """
 

@@ -1,10 +1,10 @@
 """Groups of lanes by LLVM's vectors: `WIDTH` lanes in a row of slots that are vectors.
 
-Where lanes part in a function each goes on by itself to the function's end; then they are together
-again.
+If lanes diverge in a function, each continues by itself to the function's end; then they are
+together again.
 
-In a slot of a group what differs by lane is a vector, and what does not a number at its beginning.
-Arrays that differ by lane have the shape (groups, …, WIDTH).
+In a slot of a group, a value that differs by lane is a vector, and any other is a number at the
+beginning of the slot.  Arrays that differ by lane have the shape (groups, …, WIDTH).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Elements of arrays as an iteration reaches them, and which iterations reach the same one.
+"""Elements of arrays as iterations reach them, and which iterations reach the same one.
 
-An index is *affine* if it is `rate * i` plus what no iteration changes.  An element all of whose
-indices are fixed is a *cell*: every iteration reaches the same one.  If the others are affine it is
-a *stream*: each iteration reaches another one.  Anything else is *scattered*.
+An index is *affine* if it is `rate * i` plus a value that no iteration changes.  An element all of
+whose indices are fixed is a *cell*: every iteration reaches the same one.  If the others are affine
+it is a *stream*: each iteration reaches a different one.  Anything else is *scattered*.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Counting loops: those whose trips are known before they begin, and what their bodies change.
+"""Counting loops: those with an iteration count known in advance, and what their bodies change.
 
 A `for` is `head: cf i != start ; body ; add i, step ; back: br i != end`; its inverse begins its
-body with `sub i, step`.  A `while` may compare otherwise.  Nothing else in the body changes i, and
-nothing changes the bounds.
+body with `sub i, step`.  A `while` may have another comparison.  Nothing else in the body changes
+i, and nothing changes the bounds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The source of a vectorised loop: a function that does as many whole iterations as it can.
+"""The source of a vectorised loop: a function that executes as many whole iterations as it can.
 
-It is called where the ordinary loop begins, and takes pieces of at most `BLOCK` iterations, whose
-temporaries stay in the processor's cache.  In a piece everything is computed and checked, then
-stored.  On any trouble the piece is left undone, and the ordinary loop, which follows, finds it.
+It is called before the ordinary loop, and takes pieces of at most `BLOCK` iterations, whose
+temporaries stay in the processor's cache.  In a piece everything is computed and checked first, and
+then stored.  If anything fails, nothing of the piece is stored, and the ordinary loop, which
+follows, finds the failure.
 """
 
 from __future__ import annotations

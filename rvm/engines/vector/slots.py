@@ -1,8 +1,9 @@
 """Slots, which iterations change: scalar registers, and elements of arrays as used.
 
-A slot that every iteration reaches is a *cell*.  If it is only ever combined with values (`add`,
-`xor`, `mul` …) it is a reduction, and a scan if it is read as well.  If it takes values that do not
-depend on what it held (`swap s, x[i]`), each iteration finds what the one before has left.
+A slot that every iteration reaches is a *cell*.  If it is only combined with values (`add`, `xor`,
+`mul` …) it is a reduction, and if it is also read, a scan.  If it is assigned values that do not
+depend on its old value (`swap s, x[i]`), each iteration receives the value left by the previous
+one.
 """
 
 from __future__ import annotations

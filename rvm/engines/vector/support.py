@@ -1,7 +1,7 @@
-"""Names that the source of a vectorised loop uses besides those of generated Python.
+"""Names that the source of a vectorised loop uses in addition to those of generated Python.
 
-All of them compute or check; none stores.  Trouble (or any other exception) makes the loop go on
-in ordinary code, which finds the iteration that it is about.
+All of them compute or check; none stores.  After `Trouble` (or any other exception) the ordinary
+code runs the loop, and finds the failing iteration.
 """
 
 from __future__ import annotations

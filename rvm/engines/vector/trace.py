@@ -1,9 +1,9 @@
-"""An iteration as values: every change of a register or an element makes a new one.
+"""An iteration as values: every change of a register or an element creates a new one.
 
-The body is gone through once, as a run would go.  Each value that a scalar or an element is given
-is a register of its own, made once (R. Cytron et al., "Efficiently computing static single
-assignment form", 1991); what is read later is that.  Branches become *arms*, which are done in some
-of the lanes (iterations); behind them values are merged.
+The body is traversed once, as a run would do.  Each value assigned to a scalar or an element gets a
+new register (R.  Cytron et al., "Efficiently computing static single assignment form", 1991), which
+later reads use.  Branches become *arms*, which are executed for some of the lanes (iterations);
+after them values are merged.
 """
 
 from __future__ import annotations

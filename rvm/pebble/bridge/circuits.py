@@ -1,13 +1,13 @@
-"""Circuits as functions that compute under a plan: a pebble on a gate is one `xor` of an ancilla.
+"""Circuits as functions that follow a plan: a pebble on a gate is one `xor` of an ancilla.
 
     circuit = rvm.pebble.load_circuit("adder8.bench")
     plan = rvm.pebble.plan_dag(circuit.dag, pebbles=14)
     adder = rvm.pebble.emit_circuit(plan, circuit)
     adder.circuit(a=..., b=..., c0=False, s=np.zeros(8, bool), c8=False)
 
-Signals a0, a1, ..., a7 are an array a; those that are no such row are parameters of their own, with
-an n before names that are not identifiers.  Inputs are read; each output is xored with its gate.
-What other gates read of an output is all that it holds, so those outputs have to be zero before.
+Signals a0, a1, ..., a7 are an array a; signals that do not form such a row are separate parameters,
+with an n before names that are not identifiers.  Inputs are read; each output is xored with its
+gate.  Other gates that read an output read its whole value, so such outputs must be zero before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Straight-line functions of programs as graphs: what updates make of a fresh ancilla is a node.
+"""Straight-line functions of programs as graphs: each value that an ancilla takes is a node.
 
     func f(x: i64, y: i64)
         alloc a: i64
@@ -8,11 +8,11 @@
         free a
 
 A register's contents are the updates made since it was fresh; an update that undoes the last one
-takes it back.  Contents that are read, or that a parameter has at the end, are a node, computed
-from the nodes that its updates read.  The same contents computed again are the same node: so a
-function that follows one schedule gives the graph for a better one.  A register whose contents
-were read may only be taken back.  Parameters that are not updated are inputs; those that are,
-outputs, and nothing may read what an output was before.
+removes it.  Contents that are read, or that a parameter has at the end, are a node, computed from
+the nodes that its updates read.  The same contents computed again are the same node: so a function
+that follows one schedule gives the graph for a better one.  After a register was read, its updates
+may only be undone.  Parameters that are not updated are inputs; those that are updated are outputs,
+whose old values must not be read.
 """
 
 from __future__ import annotations

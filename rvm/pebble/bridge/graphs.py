@@ -1,13 +1,13 @@
-"""Plans of graphs as functions that compute under them: fewer ancillas at a time, the same outputs.
+"""Plans of graphs as functions that follow them: fewer ancillas at a time, the same outputs.
 
     program = rvm.load("f.rasm")
     plan = rvm.pebble.plan_dag(rvm.pebble.dag_of(program, "f"), pebbles=12)
     thrifty = rvm.pebble.emit_dag(plan, program, "f")
 
-A pebble on a node is an ancilla that is made, and updated as the function updated it; taking the
-pebble off does that backwards.  Ancillas of one type share registers: as many as there are pebbles
-of that type at a time.  A pebble on an output updates the parameter.  What is made is ordinary
-code, which runs back and differentiates as any other.
+A pebble on a node is an ancilla that is allocated, and updated as in the original function;
+removing the pebble does this backwards.  Ancillas of one type share registers: as many as there are
+pebbles of that type at a time.  A pebble on an output updates the parameter.  The result is
+ordinary code, which runs back and can be differentiated like any other.
 """
 
 from __future__ import annotations

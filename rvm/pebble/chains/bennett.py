@@ -1,9 +1,9 @@
 """Bennett's schedules on a chain, k-ary, for any length.
 
-A chain of n steps is cut into at most k pieces of ceil(n/k) steps.  Each is done in turn, the
-recursion making and keeping its end only; then all but the last are undone in opposite order
-(Bennett 1989, Levine and Sherman 1990).  k^j steps take (2k - 1)^j moves and j (k - 1) + 1 pebbles,
-the input not counted.  With k = n this is Bennett's first construction (1973).
+A chain of n steps is cut into at most k pieces of ceil(n/k) steps.  The pieces are computed in
+turn, each recursively, so that only its end is kept; then all but the last are undone in the
+opposite order (Bennett 1989, Levine and Sherman 1990). k^j steps take (2k - 1)^j moves and j (k -
+1) + 1 pebbles, the input not counted.  With k = n this is Bennett's first construction (1973).
 
 A visit keeps the ends of the outermost pieces, so that the result, its copy and the undoing cost
 twice the visit.

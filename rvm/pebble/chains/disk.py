@@ -1,4 +1,4 @@
-"""Adjoints of a chain that may forget, with two levels of memory: pebbles and a disk.
+"""Adjoints of a chain that may erase states, with two levels of memory: pebbles and a disk.
 
 A state is written to disk at the price w and read at the price r, both in steps.  With k places in
 memory, and room for d states on disk,
@@ -6,18 +6,18 @@ memory, and room for d states on disk,
     A(n, k, d)   sweeps n steps back from a state in memory, which takes one of the k places,
     B(n, k, d)   does so from a state in memory that is on disk, too, besides the d;
 
-both end with that state in memory, and nothing else.  With the m that is best for each term,
+both end with that state in memory, and no others.  With the optimal m for each term,
 
     A0(n, k, d) = m + A(n-m, k-1, d) + A(m, k, d)           it stays while the rest is swept
     A(n, k, d)  = min( A0(n, k, d),  w + B0(n, k, d-1) )    ... or is written to disk first
     B0(n, k, d) = m + A(n-m, k, d) + r + B(m, k, d)         it is overwritten, and read again
     B(n, k, d)  = min( B0(n, k, d),  A0(n, k, d+1) )        ... or leaves the disk first
 
-and all are 0 for n = 1, with k > 0.  With unlimited d there is one row of d.  S pebbles are k = S
-beside the input that stays in memory; an input that may be on disk only frees its place, so that
-k = S + 1.  This is the problem of Disk-Revolve (Aupy, Herrmann, Hovland, Robert 2016) and of
-H-Revolve (Herrmann and Pallez 2020).  That the recursions are optimal is known from exhaustive
-search of small chains.
+and all are 0 for n = 1, with k > 0.  With unlimited d, one row suffices for all d.  S pebbles are k
+= S besides the input that stays in memory; if the input is only on disk, its place is free, so k =
+S + 1.  This is the problem of Disk-Revolve (Aupy, Herrmann, Hovland, Robert 2016) and of H-Revolve
+(Herrmann and Pallez 2020).  The evidence that the recursions are optimal is exhaustive search of
+small chains.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Families of schedules: the schedules of one strategy for one chain, by pebbles.
 
-A family knows the fewest pebbles it can do with, what a schedule costs before it is made, and what
-is known about how good it is.
+A family knows the smallest number of pebbles that it needs, the cost of a schedule before it is
+made, and its optimality or bounds.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
-"""The least costs on a chain in the reversible game, for any length, in a compressed form.
+"""The minimal costs on a chain in the reversible game, for any length, in a compressed form.
 
-A pebble may be put on node i, or taken off it, when node i - 1 has one; node 0 always has.  With S
-pebbles, the one on the result included and the input not counted (Knill 1995, arXiv math/9508218):
+A pebble may be placed on node i, or removed from it, when node i - 1 has one; node 0 always has
+one.  With S pebbles, including the one on the result but not the input (Knill 1995, arXiv
+math/9508218):
 
     F(n, S) = min over m of F(m, S) + F(n-m, S-1) + F(m, S-1)     end with a pebble on n only
     G(n, S) = min over m of F(m, S) + G(n-m, S-1)                 end with a pebble on n
 
 F(., S) and G(., S) are convex in n, so their increments are sorted, and those for S are a merge of
-sorted sequences: for F, of d_S[m] + d_(S-1)[m] with d_(S-1)[m].  As runs of equal numbers they are
-short, some hundreds for a million steps.  With many pebbles there are closed forms:
+sorted sequences: for F, of d_S[m] + d_(S-1)[m] with d_(S-1)[m].  They are stored as runs of equal
+numbers, of which there are some hundreds for a million steps.  With many pebbles there are closed
+forms:
 
     F(n, S) = 2n - 1  for n <= S,     4n - 2S - 1  for S <= n <= S + C(S-1, 2)
     G(n, S) = n       for n <= S,     2n - S       for S <= n <= S + C(S, 2)

@@ -1,4 +1,4 @@
-"""Least costs where a state may be erased at a price, for lengths on a lattice.
+"""Minimal costs if a state may be erased at a price, for lengths on a lattice.
 
 With S pebbles, the input not counted, and the price xi of an erased state in moves:
 
@@ -7,10 +7,11 @@ With S pebbles, the input not counted, and the price xi of an erased state in mo
     J(n, S) = min_m H(m, S) + J(n-m, S-1) + K(m, S),                 J(1, S) = 0
     K(n, S) = min( xi + J(n, S),  min_p H(p, S-1) + K(n-p, S-1) + K(p, S) ),   K(1, S) = min(1, xi)
 
-H persists, V visits, J sweeps n adjoints from a base that stays, K does so when the end of its
-steps holds the only other pebble; F is that of the reversible game.  The second terms of H and V
-are a step in place, where it is allowed.  xi = inf gives F, G and 2 G(n-1, S); xi = 0 with steps in
-place gives Revolve.  That these are optimal is known from exhaustive search of small chains.
+H persists, V visits, J sweeps n adjoints from a base that is kept, and K sweeps them if the only
+other pebble is at the end of its steps; F is that of the reversible game.  The second terms of H
+and V are a step in place, if that is allowed. xi = inf gives F, G and 2 G(n-1, S); xi = 0 with
+steps in place gives Revolve.  The evidence that these are optimal is exhaustive search of small
+chains.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ With S pebbles, the input not counted, and e erasures, each of any pebble and wi
                                                       F(n-m, S-1, e-e'-1) )
     G(n, S, e) = min over m, e' of F(m, S, e') + G(n-m, S-1, e-e')
 
-The second term of F erases the pebble on m instead of taking it off by moves.  That this is optimal
-is known from exhaustive search of small chains (every n <= 12, with all S and e).
+The second term of F erases the pebble on m instead of removing it by moves.  The evidence that this
+is optimal is exhaustive search of small chains (every n <= 12, with all S and e).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Adjoints of long chains with a disk: Revolve's schedule, its states spread over memory and disk.
+"""Adjoints of long chains with a disk: Revolve's schedule, with states in memory and on disk.
 
-Revolve's states in memory form a stack.  With c places in all, the state that moves on included, a
-place is used by the states that are kept when so many others are: place k of a piece with c - k
-left.  How often each place is written and read follows from the schedule, and the places used
-least go to disk (Stumm and Walther 2009).  The steps are as few as with all c in memory; that fewer
-steps, writes and reads together are not possible is not said.
+Revolve's states in memory form a stack.  With c places in total, including that of the moving
+state, a place is the depth in this stack: a piece with c - k places left uses place k.  How often
+each place is written and read follows from the schedule, and the places used least go to disk
+(Stumm and Walther 2009).  The number of steps is the same as with all c places in memory; the total
+of steps, writes and reads need not be minimal.
 """
 
 from __future__ import annotations

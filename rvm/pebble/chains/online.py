@@ -1,15 +1,14 @@
 """Checkpointing while a chain runs, when its length is not yet known.
 
-With S states in memory, the one that moves on included and the input not counted, states are kept
-and given up so that at every moment the adjoint could be taken from there with as few repetitions
-as if the length had been known: no step is done more than r times before its adjoint, where
-n <= beta(S, r) (Wang, Moin and Iaccarino 2009, minimal repetition).  A kept state has a level, 0 at
-first.  One that is earlier than another of a higher level is dispensable.  If there is no room, the
-latest dispensable state is given up; if there is none, the newest state goes on in place, and its
-level rises by one.
+With S states in memory, including the moving one but not the input, states are kept and dropped
+such that at every moment the adjoint could be computed from there with as few repetitions as if the
+length had been known: no step is done more than r times before its adjoint, where n <= beta(S, r)
+(Wang, Moin and Iaccarino 2009, minimal repetition).  A kept state has a level, 0 at first.  One
+that is earlier than another of a higher level is dispensable.  If there is no room, the latest
+dispensable state is dropped; if there is none, the newest state goes on in place, and its level
+rises by one.
 
-When the end is known, the pieces between kept states are swept by Revolve, which is the best that
-can be done from there.
+When the end is known, Revolve sweeps the pieces between kept states, which is optimal from there.
 """
 
 from __future__ import annotations

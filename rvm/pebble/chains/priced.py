@@ -1,9 +1,9 @@
 """Schedules where erasing a state has a price: persist, visit, and the hybrid gradient.
 
-The tables of `lattice` take n^2 time. So only pieces of up to `blocks` steps are cut anywhere;
+The tables of `lattice` take n^2 time.  So only pieces of up to `blocks` steps are cut anywhere;
 those of up to 4 times as many are cut at multiples of 4 steps, those of up to 16 times as many at
-multiples of 16, and so on. The schedule is then the best among those that are cut so. A left part
-is a multiple of the grain of its length; what is left over is at the end.
+multiples of 16, and so on.  The schedule is optimal under this restriction.  A left part is a
+multiple of the grain of its length; the remainder is at the end.
 """
 
 from __future__ import annotations

@@ -1,20 +1,21 @@
-"""The reversible game on a chain: stretches that are cut in two, and the optimum (see `knill`).
+"""The reversible game on a chain: parts that are cut in two, and the optimum (see `knill`).
 
-Names begin with a kind, and go on with what tells the stretch:
+Names begin with a kind, followed by the parameters of the part:
 
     F   put a pebble on the end, and no other
     G   reach the end, leaving pebbles where they are
     P   take the pebble of F away, with adjoints on the way
     Q   undo G, with adjoints on the way
 
-For the optimum that is n S last: n pieces of `unit` steps, the last one of `last`, and S pebbles.
-A piece is one step into fresh memory, followed by steps that can be done and undone in place: for
-a plain chain `unit` is 1.  The last piece is entered and left only once, so its length is free.
-`up n last` and `down n last` are F's and G's pieces one after the other.
+For the optimum the parameters are n S last: n pieces of `unit` steps, the last one of `last`, and S
+pebbles.  A piece is one step into fresh memory, followed by steps that can be done and undone in
+place: for a plain chain `unit` is 1.  The last piece is entered and left only once, so its length
+is free.  `up n last` and `down n last` are F's and G's pieces one after the other.
 
-The adjoint of step r is taken as soon as s_(r-1) is there on the way back.  In a visit nodes get
-their first pebbles in increasing order, so that on the way back their last ones go in decreasing
-order: each adjoint finds its state, and the gradient costs no move beyond visit and undoing.
+The adjoint of step r is computed as soon as s_(r-1) is available on the way back.  In a visit nodes
+get their first pebbles in increasing order, so on the way back they lose their last ones in
+decreasing order: each adjoint finds its state, and the gradient needs no moves besides the visit
+and its undoing.
 """
 
 from __future__ import annotations

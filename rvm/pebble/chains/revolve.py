@@ -1,14 +1,14 @@
-"""Treeverse and Revolve: adjoints of a chain that may forget, in closed form.
+"""Treeverse and Revolve: adjoints of a chain that may erase states, in closed form.
 
-A step overwrites its state, and a state is erased for nothing.  With c states in memory, the one
-that moves on included and the input not counted, the fewest steps for the adjoint of n steps are
-(Griewank 1992; Griewank and Walther 2000)
+A step overwrites its state, and erasing a state is free.  With c states in memory, including the
+moving one but not the input, the fewest steps for the adjoint of n steps are (Griewank 1992;
+Griewank and Walther 2000)
 
     t(n, c) = min over m of m + t(n-m, c-1) + t(m, c) = r n - beta(c+1, r-1)
     beta(c, r) = C(c + r, c),   beta(c, r-1) < n <= beta(c, r)
 
-The papers count the input as one of c, and the moving state not at all: the number is the same.
-Each of the n steps is done once more with its adjoint; those are not in t.
+The papers count the input as one of c, and do not count the moving state: the number is the same.
+Each of the n steps is done once more with its adjoint; these are not included in t.
 """
 
 from __future__ import annotations

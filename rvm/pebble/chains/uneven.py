@@ -1,16 +1,16 @@
 """Reversible schedules of chains whose steps differ in cost and whose states differ in size.
 
 Some steps may be done and undone in place.  Such a step needs no pebble of its own: a step into
-fresh memory and the steps in place after it are one *piece* of the chain, and pieces are what is
-pebbled.  For a budget B, with the cost c_j of piece j and the size w_j of its last state,
+fresh memory and the steps in place after it are one *piece* of the chain, and pebbles are placed on
+pieces.  For a budget B, with the cost c_j of piece j and the size w_j of its last state,
 
     F(i, j, B) = min over m of F(i, m, B) + F(m, j, B - w_m) + F(i, m, B - w_j)
     G(i, j, B) = min over m of F(i, m, B) + G(m, j, B - w_m)
     F(j-1, j, B) = G(j-1, j, B) = c_j if w_j <= B
 
-is the least cost of going from node i, which is there, to j: F leaves a pebble on j only.  With
-equal sizes this is the optimum, as far as exhaustive search goes; with unequal ones it is rarely
-missed, by a few tens of percent at most: there short chains are searched exhaustively.
+is the minimal cost of going from node i, which has a pebble, to j: F leaves a pebble on j only.
+With equal sizes this is the optimum, as far as exhaustive search goes.  With unequal ones it rarely
+misses it, by a few tens of percent at most; there, short chains are searched exhaustively.
 """
 
 from __future__ import annotations

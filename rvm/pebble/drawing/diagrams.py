@@ -1,8 +1,9 @@
 """Diagrams as SVG: a schedule's nodes by time, and memory against time.
 
-A schedule with few bars is drawn bar by bar, and each tells about itself when it is pointed at.
-One with many is drawn as an image of so many cells, whose shades are states held on average: so a
-file has some hundred kilobytes at most, whatever the schedule's length.
+A schedule with few bars is drawn bar by bar, and each bar shows a description when it is pointed
+at.  A schedule with many bars is drawn as an image with a limited number of cells, whose shades are
+the average numbers of states held: so a file has some hundred kilobytes at most, whatever the
+schedule's length.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A schedule as it looks: which nodes hold something from when to when, and adjoints.
+"""A schedule as intervals of time in which nodes hold a state, and adjoints.
 
 Time is counted in *ticks*.  A tick is a step done, undone, or done with its adjoint; on a graph, a
-move.  What takes no step (a state freed, copied, saved, loaded) takes no time: it happens between
-two ticks.  A node that is held *in* a tick is held when that tick is over; a state that is on its
-way over several steps is at one node after the other, a tick each.
+move.  Actions without steps (a state freed, copied, saved, loaded) take no time: they happen
+between two ticks.  A node is held *in* a tick if it is held at its end; a state that advances over
+several steps is at one node after the other, for a tick each.
 """
 
 from __future__ import annotations

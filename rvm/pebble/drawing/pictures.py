@@ -1,7 +1,7 @@
 """Schedules and curves as text: nodes by time, and memory against time, in the width of a terminal.
 
-A picture that has room is exact: a line for each node, a column for each tick.  One that has not is
-condensed, and its last line says what a line and a column stand for.
+A picture that fits is exact: a line for each node, a column for each tick.  Otherwise it is
+condensed, and its last line says what a line and a column represent.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Sheets of SVG: shapes and words in few colours, on light paper and on dark.
+"""Sheets of SVG: shapes and words in few colours, for light and dark backgrounds.
 
-The colours are classes of a style sheet, which goes by what the reader's screen prefers.  Nothing
-beyond the standard library is needed, raster images included.
+The colours are classes of a style sheet, which follows the preference of the reader's system.  Only
+the standard library is needed, even for raster images.
 """
 
 from __future__ import annotations

@@ -7,11 +7,11 @@
     y = NAND(a, b)
     z = LUT 0x8e (a, b, y)
 
-Signals may be used before they are defined, and key words be in small letters.  Gates are AND,
+Signals may be used before they are defined, and keywords may be in lower case.  Gates are AND,
 NAND, OR, NOR, XOR and XNOR of two or more signals, NOT, BUF, BUFF of one, and the constants `vdd`
-and `gnd`, without parentheses.  A look-up table has in bit m its value for the inputs that are the
-bits of m, the first of them the lowest.  An output that is an input is always there, and is left
-out.
+and `gnd`, without parentheses.  Bit m of a look-up table is its value for the inputs that are the
+bits of m, with the first input lowest.  An output that is also an input is always available, and is
+omitted.
 """
 
 from __future__ import annotations

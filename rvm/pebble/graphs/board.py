@@ -1,15 +1,15 @@
 """A legal schedule of a graph under small changes that keep it legal.
 
-A change replaces a stretch of the schedule by another between the same two positions, so that
-nothing outside of it has to be looked at.
+A change replaces a part of the schedule by another between the same two positions, so nothing
+outside the part has to be examined.
 
     drop    a node that rests for a while is undone and computed again, or later, or undone earlier
     keep    a node that is undone and computed again stays; what was held for that alone goes
     slide   a move goes to another time, past moves that have nothing to do with it
     window  a stretch about few nodes becomes a shortest one (exhaustive search)
 
-The moves are a text, with a character for each node: to find a node's next move, or to count them,
-is then a search in C.
+The moves are a string with a character for each node, so finding a node's next move, or counting
+its moves, is a search in C.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Lower bounds for schedules of a graph: on moves, and on pebbles.
 
-The graphs here are live: some output is computed from every node.
+In these graphs some output depends on every node.
 
-Each node that is not an output is computed and undone, each output computed: 2n - outputs moves.
-What a schedule does on the nodes of a path is a schedule of a chain: the optimum of that chain
-with the same pebbles (Knill) bounds its moves there, and disjoint paths add up.  If moves have
-costs, those beyond two a node (one, an output) cost as much as the cheapest of the path at least.
+Each node that is not an output is computed and undone, and each output is computed: 2n - outputs
+moves.  The moves of a schedule on the nodes of a path are a schedule of a chain: the optimum of
+that chain with the same pebbles (Knill) bounds their number, and the bounds of disjoint paths add
+up.  If moves have costs, the moves beyond two per node (one per output) cost at least as much as
+the cheapest node of the path.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Directed acyclic graphs of values: what a straight-line program computes, and from what.
+"""Directed acyclic graphs of values: the results of a straight-line program and their operands.
 
 A node is a value; its predecessors are the values that it is computed from.  Inputs of the program
-are always available and are not nodes.  Outputs are the nodes whose values are wanted at the end.
+are always available and are not nodes.  Outputs are the nodes whose values are required at the end.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """The optimum on small graphs: a search over the sets of nodes that have pebbles.
 
-A position is a bit mask with bit v for node v.  Moves are undone by themselves, so that the cost
-from the empty board is a distance.  A level of masks is a stretch of distances as long as the least
+A position is a bit mask with bit v for node v.  Every move is its own inverse, so the cost from the
+empty board is a distance.  A level of masks is an interval of distances as long as the smallest
 cost of a move (Dial's buckets for Dijkstra's algorithm): no move leads from a mask of a level to
-another of the same, so a level that is reached is final.  A node's moves are made for a whole level
-at once.  Memory is 8 bytes for each of the 2^n masks, 4 if each move costs 1, and some levels.
+another of the same level, so a level that is reached is final.  The moves of a node are made for a
+whole level at once.  Memory is 8 bytes for each of the 2^n masks, 4 if each move costs 1, and some
+levels.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Schedules for graphs that compute each node once: Bennett's, and with eager cleanup.
 
-Both need 2n - outputs moves, the fewest there can be.  Bennett computes everything, then undoes
-what is not an output: n pebbles.  Eager cleanup (Parent, Roetteler and Svore 2015) undoes a node as
-soon as all that is computed from it are outputs or undone themselves; its pebbles depend on the
-order in which nodes are computed.
+Both need 2n - outputs moves, the minimum.  Bennett's schedule computes everything, then undoes
+everything that is not an output: n pebbles.  Eager cleanup (Parent, Roetteler and Svore 2015)
+undoes a node as soon as every node computed from it is an output or undone itself; the number of
+its pebbles depends on the order in which nodes are computed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The reversible pebble game on a graph, and a player that holds any schedule to its rules.
+"""The reversible pebble game on a graph, and a player that checks any schedule against its rules.
 
-A pebble is put on a node, or taken off it, when every predecessor has one.  The board starts empty
-and ends with pebbles on exactly the outputs.  A schedule is a sequence of whole numbers: v puts a
-pebble on node v, ~v (which is -v-1) takes it off.
+A pebble is placed on a node, or removed from it, when every predecessor has one.  The board starts
+empty and ends with pebbles on exactly the outputs.  A schedule is a sequence of integers: v places
+a pebble on node v, ~v (which is -v-1) removes it.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Parallel schedules of a graph with the fewest steps, by a SAT solver (the extra `sat`).
 
-In one step any number of nodes may change whose predecessors have pebbles before and after it.  For
-K steps there is a variable p[v, k] for each node and position (Meuli, Soeken, Roetteler, Bjorner
-and De Micheli 2019, arXiv 1904.02121):
+In one step any set of nodes may change whose predecessors have pebbles before and after it.  For K
+steps there is a variable p[v, k] for each node and position (Meuli, Soeken, Roetteler, Bjorner and
+De Micheli 2019, arXiv 1904.02121):
 
     p[v, k] != p[v, k+1]  implies  p[u, k] and p[u, k+1]     for each predecessor u of v
     at most S of p[., k];  p[., 0] = 0;  p[., K] = exactly the outputs
 
-K grows one by one from a lower bound, so that the first K that can be solved is the least.  Then
-the moves in these K steps are made fewer, as long as time allows.  Steps are emitted removals
-first, so that the peak is kept when a schedule is played move by move.
+K is increased one by one from a lower bound, so the first K for which there is a solution is the
+minimum.  Then the number of moves in these K steps is reduced, as long as time allows.  Each step
+is emitted with its removals first, so that the peak is kept when a schedule is played move by move.
 """
 
 from __future__ import annotations

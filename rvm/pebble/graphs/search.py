@@ -1,9 +1,9 @@
 """Simulated annealing over legal schedules of a graph: fewest moves within a budget.
 
-What is minimised is moves + weight * excess, where the excess sums what is held beyond the budget
-over all positions.  If moves have costs, they count by these, in units of what a node costs on
-average.  The temperature falls and the weight rises, in some turns; each turn but the first starts
-from the best so far.  In the end windows are made exact, one after the other.
+The objective is moves + weight * excess, where the excess sums the pebbles beyond the budget over
+all positions.  If moves have costs, these are counted, in units of the average cost of a node.  The
+temperature falls and the weight rises, in several rounds; each round but the first starts from the
+best schedule so far.  Finally windows are optimised exactly, one after the other.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Straight-line Python programs as graphs: a function is run once on values that note operations.
+"""Straight-line Python programs as graphs: a function is run once on values that record operations.
 
     dag = trace(lambda a, b: (a + b) * (a - b), 2)
 
-Each operation is a node.  Constants and the arguments are inputs and not nodes.  What is done with
-functions other than operators is written `apply("sin", x)`.
+Each operation is a node.  Constants and the arguments are inputs and not nodes.  Applications of
+functions other than operators are written `apply("sin", x)`.
 """
 
 from __future__ import annotations

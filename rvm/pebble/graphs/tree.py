@@ -1,12 +1,13 @@
-"""Fewest pebbles on trees: 1 + the edge-rank number, and a schedule that needs no more.
+"""The fewest pebbles on trees: 1 + the edge-rank number, and a schedule that needs no more.
 
-An edge ranking gives numbers 1, 2, ... to edges so that two of the same number always have a larger
-one between them.  The fewest pebbles of a rooted tree of which every node is used once are one more
-than the least largest number (Komarath, Sarma and Sawlani 2016, arXiv 1604.05510).
+An edge ranking assigns numbers 1, 2, ... to edges such that between two edges of the same number
+there is always one with a larger number.  If every node of a rooted tree is used once, its minimum
+number of pebbles is one more than the smallest possible maximum of such a ranking (Komarath, Sarma
+and Sawlani 2016, arXiv 1604.05510).
 
-Seen from a node, an edge below is *visible* if no larger number is on the way.  Visible numbers
-differ.  The ranking of a subtree is best if its visible numbers, as a bit mask, are the smallest
-number (de la Torre, Greenlaw and Schaeffer 1995); masks here have bit r for rank r.
+From a node, an edge below is *visible* if there is no larger number on the path to it.  Visible
+numbers differ.  The ranking of a subtree is optimal if its visible numbers, as a bit mask, are the
+smallest number (de la Torre, Greenlaw and Schaeffer 1995); masks here have bit r for rank r.
 """
 
 from __future__ import annotations

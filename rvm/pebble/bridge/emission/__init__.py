@@ -1,4 +1,4 @@
-"""Schedules as bytecode: functions that play a plan by calls and uncalls of a step function.
+"""Schedules as bytecode: functions that execute a plan by calls and uncalls of a step function.
 
     program = rvm.load("diffusion.rasm")            # with func step(y: f64[n], x: f64[n], c: f64)
     plan = rvm.pebble.plan(1000, pebbles=12)
@@ -7,7 +7,7 @@
 
 A schedule of equal steps that erases nothing is one recursive function with its splits as constants
 (`recursion`).  The grammar of any other is a table of integers, which one recursive function
-plays (`table`, `player`).
+interprets (`table`, `player`).
 """
 
 from __future__ import annotations

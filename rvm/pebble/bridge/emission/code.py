@@ -1,8 +1,9 @@
-"""The growing code of one function that plays a stretch of a schedule.
+"""The growing code of one function that executes a part of a schedule.
 
 Its parameters are those of the step: the states y and x, then the number and constants; without y
-where it leaves no state.  A function that takes adjoints has more of them: that of the state,
-which it takes from the last node of the stretch to the first, and those of the constants.
+if it leaves no state.  A function that computes adjoints has additional parameters: the adjoint of
+the state, which it propagates from the last node of the part to the first, and those of the
+constants.
 """
 
 from __future__ import annotations

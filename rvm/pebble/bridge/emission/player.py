@@ -1,15 +1,15 @@
-"""The function that plays the table of a schedule.
+"""The function that interprets the table of a schedule.
 
     play(pool, x, ..., table, first, last, node, base, origin, way)
 
-plays the rows from `first` up to `last` of a table (see `table`).  Their node 0 is `node`, whose
+executes the rows from `first` up to `last` of a table (see `table`).  Their node 0 is `node`, whose
 state is in the slot `base`, or x if that is -1; their slot k is `origin + way * k` of the pool.  A
 row that calls others makes the function call, or uncall, itself.
 
 A state that is uncomputed leaves its slot zero; one that is erased is exchanged for a zero and
-dropped, which erases its bits.  The adjoint of a step is taken by the step's adjoint function,
-which undoes the step while it passes the adjoint back: where the schedule undoes that step anyway,
-both are one call.
+dropped, which erases its bits.  The adjoint of a step is computed by the step's adjoint function,
+which undoes the step while it propagates the adjoint: if the schedule undoes that step anyway, both
+are one call.
 """
 
 from __future__ import annotations

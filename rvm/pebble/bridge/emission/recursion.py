@@ -1,19 +1,20 @@
 """Reversible schedules of equal steps as one recursive function: the optimal one, and Bennett's.
 
-A schedule of n steps is [make m; from there, n - m steps; unmake m], so that what differs from call
-to call is n, and a slice of s slots of an array of states, the *pool*.
+A schedule of n steps is [make m; from there, n - m steps; unmake m], so only n differs from call to
+call, and the slice of s slots of an array of states, the *pool*.
 
     persist(pool, x, ..., n)     the state n steps after x, into the last slot of the pool
     mirrored(pool, x, ..., n)    into the first one
 
-The result goes to one end of the slice, the state m to the other, which is where the calls that
-make m and unmake it have theirs.  So each slot that is free is used, and s states are enough.
+The result goes to one end of the slice, the state m to the other, which is the end of the slices of
+the calls that make and unmake m.  So every free slot is used, and s states are enough.
 
     ending(pool, y, x, ..., n)   adds the state n steps after x to y
 
-makes m, goes on, and unmakes m: to whatever y holds, by a copy of the state; Bennett's makes it in
-y, which is zero then.  A *rule* determines m: the best one is found in a table where there is no
-closed form for it, and Bennett's makes several pieces of m steps, one after the other.
+makes m, goes on, and unmakes m.  It adds to any value of y, by a copy of the state; Bennett's
+recursion computes the state in y, which must be zero.  A *rule* determines m: the optimal one is
+looked up in a table where there is no closed form for it, and Bennett's makes several pieces of m
+steps, one after the other.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     func step(y: T, x: T, ...)          ; y += the state after x; y is zero before
 
-The first parameter is where the next state goes, the second the state it comes from: numbers,
-arrays or records of the same types.  One parameter of type i64 may be named as the *number*: it
-gets 0 for the step from s_0, 1 for that from s_1, and so on.  The others are *constants*, which
-every step gets.
+The first parameter receives the next state, the second is the current state: numbers, arrays or
+records of the same types.  One parameter of type i64 may be named as the *number*: it is 0 for the
+step from s_0, 1 for that from s_1, and so on.  The others are *constants*, which are the same for
+every step.
 
     func turn(x: T, ...)                ; the state in place, by the same step
 

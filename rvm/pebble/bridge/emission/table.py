@@ -1,13 +1,15 @@
-"""A schedule as a table of integers, which one recursive function plays (see `player`).
+"""A schedule as a table of integers, which one recursive function interprets (see `player`).
 
 Each name of the schedule's grammar becomes rows, unless it is spliced into the names that use it.
-It is called if it has a *face*: if all that it finds and leaves is the state on its first node, the
-*base*, which it never changes, and a state on one other node, which it makes or takes away.
+It is called if it has a *face*: if the only states that it finds and leaves are the one on its
+first node, the *base*, which it never changes, and one on another node, which it computes or
+uncomputes.
 
-Where states are is settled here.  A call has a slice of a pool of states, counted from an *origin*
-in either direction.  States of its own have the first slots, and go in opposite order; the state
-that it makes or takes for its caller has the last one.  So a call whose state is its caller's own
-has a slice that ends there, counted in the other direction: every slot that is free is used.
+The table also determines where states are.  A call has a slice of a pool of states, counted from an
+*origin* in either direction.  Its own states have the first slots, and go in the opposite
+direction; the state that it computes or uncomputes for its caller has the last one.  So a call for
+a state that is the caller's own has a slice that ends there, counted in the other direction, and
+every free slot is used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`iterate`: a step done n times within a budget: its last state, its gradient, the walk back.
+"""`iterate`: a step done n times within a budget: the last state, the gradient, the way back.
 
     run = rvm.pebble.iterate(step, 100_000, memory="2 GB", adjoint=step_adjoint)
     run(x0)                                         # s_n
@@ -6,8 +6,8 @@
     for i, state in run.back(x0): ...               # s_n, ..., s_0
 
 A step is a Python function on NumPy states (see `moves`), or a function of a program (see
-`functions`).  A plan determines what is held and what is computed again, and what was done is
-counted: both come with each result, and they agree.
+`functions`).  A plan determines which states are held and which recomputed, and the moves made are
+counted: plan and counts come with each result, and agree.
 """
 
 from __future__ import annotations

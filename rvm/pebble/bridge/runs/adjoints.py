@@ -1,7 +1,7 @@
-"""Adjoints on their way back over a chain: of Python functions, and of functions of programs.
+"""Propagating adjoints back over a chain, of Python functions and of functions of programs.
 
-The adjoint of step k takes s_(k-1) and the adjoint of s_k, and gives the adjoint of s_(k-1); what
-it gives for constants is added up over all steps.
+The adjoint of step k takes s_(k-1) and the adjoint of s_k, and returns the adjoint of s_(k-1); the
+adjoints of constants are summed over all steps.
 """
 
 from __future__ import annotations

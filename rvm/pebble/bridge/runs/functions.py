@@ -1,11 +1,11 @@
 """Moves of chains whose step is a function of a program (see `rvm.pebble.bridge.emission.step`).
 
-`func step(y: T, x: T, …)` adds to y what the step makes of x, and leaves everything else as it was:
-called with y zero, y is the next state, and called backwards it makes y zero again.
+`func step(y: T, x: T, …)` adds the state after x to y, and leaves everything else unchanged: called
+with y zero, it makes y the next state, and called backwards it makes y zero again.
 
 States are lists of raw register values in buffers that are zero when they are free.  A state that
 was uncomputed is zero to within the tolerance of the function's options (R001 if it is not), and
-one that is erased is written over with zeros.
+one that is erased is overwritten with zeros.
 """
 
 from __future__ import annotations

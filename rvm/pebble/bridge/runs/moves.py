@@ -1,18 +1,19 @@
-"""Moves of chains: what they do to states; for steps that are Python functions, in three ways.
+"""Moves of chains: their effect on states, for three kinds of steps in Python.
 
 | writes | a step is | memory besides pebbles |
 |---|---|---|
-| "new" | `step(x)`, which returns a new state | the state that a step is making |
+| "new" | `step(x)`, which returns a new state | the state being computed |
 | "out" | `step(x, out=y)`, which fills the arrays of y | the same |
 | "in place" | `step(x)`, which turns x into the next state | none |
 
-With `number` steps get their number after x, 0 for that from s_0; constants go by name.
+With `number` steps receive their number after x, 0 for the step from s_0; constants are passed by
+name.
 
-A state that is held cannot be changed: its arrays are read-only, and writing to one is
-UsageError P041.  A Python function cannot be run backwards.  To undo a move into fresh memory, the
-step is done once more and its result compared with the state, which is then known to hold nothing
-that is not in its predecessor: UsageError P043 if they differ.  That costs the move that was
-planned, and shows that the step depends on nothing but its input.
+A state that is held cannot be changed: its arrays are read-only, and writing to one is UsageError
+P041.  A Python function cannot be run backwards.  To undo a move into fresh memory, the step is
+done once more and its result compared with the state, which can then be dropped, since it follows
+from its predecessor: UsageError P043 if they differ.  This takes the planned move, and shows that
+the step depends only on its input.
 """
 
 from __future__ import annotations

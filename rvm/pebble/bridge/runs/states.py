@@ -1,8 +1,8 @@
 """The form of a chain's states: a NumPy array, a number or bytes, or tuples and dicts of these.
 
-All states of a run have the form of the input: the same nesting, types, dtypes and shapes.  A
-state is taken apart into *leaves* and put together again.  UsageError P040: another form than the
-input's; P042: a value that is not a state.
+All states of a run have the form of the input: the same nesting, types, dtypes and shapes.  A state
+is split into *leaves* and reassembled.  UsageError P040: another form than the input's; P042: a
+value that is not a state.
 """
 
 from __future__ import annotations
