@@ -44,7 +44,7 @@ class _Reader(ValueReader):
     def held_top(self, stack: Slot, node: Ref) -> Slot:
         k = self._tops.get(_top_of(stack.reg))
         if k is None:
-            what = f"`{node.name}` is a stack of arrays, whose top cannot be looked at by runs"
+            what = f"`{node.name}` is a stack of arrays, whose top cannot be read during a run"
             self.reject("A040", what, node, "`p` shows it; conditions may ask `len(s)`")
         assert isinstance(stack.type, Stack)
         return Slot(k, with_rank(stack.type.elem, len(stack.shape)))

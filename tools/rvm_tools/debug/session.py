@@ -206,7 +206,7 @@ class Session:
         self._travel.interrupt(asked)
 
     def step(self, count: int = 1, direction: int = 1) -> Stop:
-        """Go to where the next line begins, into calls."""
+        """Go to the beginning of the next line, into calls."""
         return self._repeat(Journey(direction, lines=True), count)
 
     def next(self, count: int = 1, direction: int = 1) -> Stop:
@@ -238,7 +238,7 @@ class Session:
             arrival = self._travel.travel(Journey(1, quiet=True))
             if self.length is None:
                 self._finish(arrival, 1)
-                raise UsageError("U033", "the program does not come to an end from here")
+                raise UsageError("U033", "the program does not reach an end from here")
             self._travel.seek(here)
         assert self.length is not None
         return self.length

@@ -29,8 +29,8 @@ _AROUND = 4
 """Lines of source shown before and after the present one."""
 MAX_CHANGES = 8
 _ERASED = """\
-The inverse code was executed from the present values, and the run has erased bits: what is erased
-can't be brought back by undoing.  `restart` begins again."""
+The inverse code was executed from the present values, and the run has erased bits, which cannot
+be restored by undoing.  `restart` begins again."""
 
 
 def position(frame: Frame, innermost: bool) -> int:

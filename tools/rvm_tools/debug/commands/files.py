@@ -13,9 +13,9 @@ from rvm_tools.programs import written
 GROUP = "keeping"
 
 EDITED = """\
-the session is edited: from here it is another run than the one of the inputs.  Going on
-computes with the new value.  Going back shows the states before the edit as they were, and
-coming here again makes it again.  `restart` begins again without it."""
+the session is edited: from here it is another run than that of the inputs.  Going on computes
+with the new value.  Going back shows the original states before the edit, and going forwards
+again repeats it.  `restart` begins again without it."""
 
 
 @command("set PLACE = VALUE", "change a value", takes="place")

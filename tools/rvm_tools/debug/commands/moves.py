@@ -9,8 +9,8 @@ from rvm_tools.debug.stops import Stop
 from rvm_tools.debug.views import arrive
 
 COMPUTED = """\
-computed by the inverse code from the values there were: it need not be what was.  From here it is
-another run; going back shows the states that were, and `restart` begins again."""
+computed by the inverse code from the present values: it may differ from the original state.  From
+here it is another run; going back shows the original states, and `restart` begins again."""
 GROUP = "going"
 
 
@@ -31,8 +31,8 @@ def _steps(names: dict[str, str], how: str, what: str) -> None:
         command(f"{name} [N]", text, *([long] if long else []), repeats=True)(run)
 
 
-_steps({"s": "step", "rs": "reverse-step"}, "step", "to where the next line begins, into calls")
-_steps({"n": "", "rn": "reverse-next"}, "next", "to where the next line begins, over calls")
+_steps({"s": "step", "rs": "reverse-step"}, "step", "to the beginning of the next line, into calls")
+_steps({"n": "", "rn": "reverse-next"}, "next", "to the beginning of the next line, over calls")
 _steps({"si": "stepi", "rsi": "reverse-stepi"}, "instruction", "one bytecode instruction")
 
 
@@ -65,7 +65,9 @@ def reverse_resume(console: Console, rest: str) -> None:
     _resume(console, rest, -1)
 
 
-@command("direction [forward|reverse]", "which way s, n, si, fin and c go", takes="forward|reverse")
+@command(
+    "direction [forward|reverse]", "the direction of s, n, si, fin and c", takes="forward|reverse"
+)
 def direction(console: Console, rest: str) -> None:
     if rest:
         if not ("forwards".startswith(rest) or "reverse".startswith(rest)):
@@ -76,7 +78,7 @@ def direction(console: Console, rest: str) -> None:
 
 @command(
     "goto T | +N | -N | P% | start | end | @MARK",
-    "go to a time; `goto` may be left out but for T",
+    "go to a time; only T needs the word `goto`",
     takes="time",
 )
 def goto(console: Console, rest: str) -> None:
@@ -116,7 +118,7 @@ def time_of(console: Console, text: str) -> int:
     return max(0, session.time + number) if text[0] in "+-" else number
 
 
-@command("back [N] | --inverse [N]", "to where it was before; or undo", repeats=True)
+@command("back [N] | --inverse [N]", "go to the time visited before; or undo", repeats=True)
 def back(console: Console, rest: str) -> None:
     if not rest.startswith("--inverse"):
         _said(console, console.session.revisit(-count_of(rest, "back [N]")))
@@ -128,17 +130,17 @@ def back(console: Console, rest: str) -> None:
     _said(console, stop)
 
 
-@command("forward [N]", "the other way after `back`", repeats=True)
+@command("forward [N]", "return from a `back`", repeats=True)
 def forward(console: Console, rest: str) -> None:
     _said(console, console.session.revisit(count_of(rest, "forward [N]")))
 
 
-@command("last PLACE", "back to what changed a place last", takes="place", repeats=True)
+@command("last PLACE", "go back to the last change of a place", takes="place", repeats=True)
 def last(console: Console, rest: str) -> None:
     _write(console, rest, -1)
 
 
-@command("next PLACE", "on to what changes a place next", takes="place", repeats=True)
+@command("next PLACE", "go on to the next change of a place", takes="place", repeats=True)
 def following(console: Console, rest: str) -> None:
     if not rest or rest.isdigit():
         _said(console, console.session.next(count_of(rest, "next [N]"), console.direction))
@@ -180,7 +182,7 @@ def _nobody(stop: Stop, place: str, direction: int) -> str:
     return f"the search for {place} ended: {stop.reason}"
 
 
-@command("origin PLACE", "back to where its value was made", takes="place")
+@command("origin PLACE", "go back to where its value was created", takes="place")
 def origin_of(console: Console, rest: str) -> None:
     if not rest:
         raise UsageError("U036", "of which place?", hint="origin x[3]")

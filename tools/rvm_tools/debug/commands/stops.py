@@ -86,15 +86,15 @@ def watch_reads(console: Console, rest: str) -> None:
     _watch(console, rest, True)
 
 
-@command("ignore NUMBER COUNT", "pass a stop N times", takes="number")
+@command("ignore NUMBER COUNT", "ignore a stop N times", takes="number")
 def ignore(console: Console, rest: str) -> None:
     parts = rest.split()
     if len(parts) != 2:
-        raise UsageError("U036", "which, and how often?", hint="ignore 1 10")
+        raise UsageError("U036", "the number of a stop, and how often?", hint="ignore 1 10")
     number, times = (count_of(p, "ignore NUMBER COUNT", least=0) for p in parts)
     console.session.ignore(number, times)
     kind = console.session.probe(number).kind
-    console.out(f"{kind} {number} is passed {count(times, 'more time')}")
+    console.out(f"{kind} {number} is ignored {count(times, 'more time')}")
 
 
 def _numbers(console: Console, rest: str, usage: str) -> list[int]:
@@ -114,13 +114,13 @@ def delete(console: Console, rest: str) -> None:
         session.delete(number)
 
 
-@command("enable NUMBER …", "let stops stop again", takes="number")
+@command("enable NUMBER …", "enable stops again", takes="number")
 def enable(console: Console, rest: str) -> None:
     for number in _numbers(console, rest, "enable NUMBER"):
         console.session.enable(number)
 
 
-@command("disable NUMBER …", "keep stops, but pass them", takes="number")
+@command("disable NUMBER …", "disable stops, but keep them", takes="number")
 def disable(console: Console, rest: str) -> None:
     for number in _numbers(console, rest, "disable NUMBER"):
         console.session.enable(number, False)
@@ -132,7 +132,7 @@ def described(probe: Breakpoint | Watchpoint) -> str:
     if isinstance(probe, Watchpoint):
         text = f"{probe.kind} {probe.number}: {probe.text} of {probe.function}{condition}"
         if not probe.awake:
-            text += " (asleep: its function's call is not under way)"
+            text += " (asleep: its function's call is not active)"
     else:
         kind = "temporary breakpoint" if probe.temporary else probe.kind
         target = probe.target

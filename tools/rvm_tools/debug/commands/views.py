@@ -150,14 +150,16 @@ def listing(console: Console, rest: str) -> None:
         console.last = f"l {console.page['l']}"
 
 
-@command("dis [FUNC]", "bytecode, and what undoes it beside it", "disassemble", takes="function")
+@command(
+    "dis [FUNC]", "bytecode, with the inverse of each instruction", "disassemble", takes="function"
+)
 def disassemble(console: Console, rest: str) -> None:
     if rest and rest not in console.session.program:
         raise UsageError("U031", f"there is no function `{rest}`")
     views.disassembly(console, rest)
 
 
-@command("inverse", "what undoing would do here")
+@command("inverse", "what undoing would change here")
 def inverse(console: Console, rest: str) -> None:
     session = console.session
     frame = session.frames[-1]
@@ -167,7 +169,7 @@ def inverse(console: Console, rest: str) -> None:
         first = max((p for p in line_starts(code) if p <= pc), default=pc)
         pcs = [p for p in range(first, len(code)) if line_of(code, p) == here]
         run = [p for k, p in enumerate(pcs) if p == first + k]
-        console.out("what is to come, and what undoes it:", "head")
+        console.out("the next instructions, and their inverses:", "head")
         for row, style in views.instruction_rows(code, run, pc, console.width):
             console.out(row, style)
     _what_undoing_changes(console)
@@ -284,7 +286,7 @@ def energy(console: Console, rest: str) -> None:
     console.answer.data["energy"] = found
 
 
-@command("prof A B", "what ran between two times, by line", "profile", takes="time")
+@command("prof A B", "the instructions run between two times, by line", "profile", takes="time")
 def prof(console: Console, rest: str) -> None:
     parts = rest.split()
     if len(parts) != 2:
@@ -314,4 +316,4 @@ def help_(console: Console, rest: str) -> None:
             if len(c.usage) > 26:
                 console.out(f"  {c.usage}")
             console.out(f"  {c.usage if len(c.usage) <= 26 else '':<27} {c.help}")
-    console.out("commands may be shortened; Enter repeats; Ctrl-C stops a run, either way", "dim")
+    console.out("commands may be abbreviated; Enter repeats; Ctrl-C stops a run, either way", "dim")
