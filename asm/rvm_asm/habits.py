@@ -36,7 +36,7 @@ WORDS = {
     ),
     "break": (_CONTROL, "`while p, q`, with p false where the loop ends and q false before it"),
     "continue": (
-        "an iteration goes to its end",
+        "an iteration cannot be left early",
         "put the rest under an `if`, whose condition must hold after it exactly if it did before",
     ),
     "goto": ("a jump and the place where it lands are a pair", "`br condition, label`, and `cf`"),
@@ -48,11 +48,11 @@ WORDS = {
     "import": ("other files are included", '`include "file.rasm"`'),
     "del": ("an ancilla is freed with the value that it has at that point", "`free x = value`"),
     "mov": (
-        "a copy over a value forgets it",
+        "overwriting a value forgets it",
         "`add x, y` where x is 0, or an exchange: `swap x, y`",
     ),
     "set": (
-        "a copy over a value forgets it",
+        "overwriting a value forgets it",
         "`add x, y` where x is 0, or an exchange: `swap x, y`",
     ),
     "printf": ('`print "…", x` needs a separate block', "`extern forward`, `print …`, `end`"),
@@ -220,7 +220,7 @@ def _unmarked(texts: Sequence[str], comment: str) -> Habit | None:
         return None  # it has one
     word = "call" if texts[0] == "iterate" else texts[0]
     form = f"{word} {_text(texts[1:k])}'{_text(texts[k:])}{_closed(comment)}"
-    said = f"`{name}` has no mark, so that a comment begins at `;`"
+    said = f"`{name}` has no mark, so a comment begins at `;`"
     hint = f"bars belong to `{name}'` and `{name}~'`, dots to `{name}.`: `{form}` is the gradient"
     return Habit(1, 2, said, hint)
 
@@ -256,7 +256,7 @@ def _function(kinds: Sequence[str], texts: Sequence[str]) -> Habit | None:
     """The head of a function."""
     for k in range(1, len(texts) - 1):
         if texts[k] == "->":
-            said = "a function gives nothing back: its results are parameters"
+            said = "a function returns nothing: its results are parameters"
             return Habit(k, k + 1, said, "add a parameter for it: `out: f64`")
         if texts[k] == "<" and kinds[k - 1] == NAME and kinds[k + 1] == NAME:
             said = "types are in square brackets"
@@ -276,7 +276,7 @@ def type_hint(name: str) -> str:
     if name in TYPE_NAMES:
         return f"`{TYPE_NAMES[name]}`"
     if len(name) == 1 and name.isupper():
-        return f"a type parameter is named behind the function's name: `func name[{name}](…)`"
+        return f"a type parameter follows the function's name: `func name[{name}](…)`"
     return ""
 
 

@@ -1,8 +1,8 @@
 """Lowering `iterate`: a step function done many times, by a pebbling schedule.
 
-Where the number of steps is a constant, `rvm.pebble` plans.  Either way some functions that do the
-steps are added to the program, the statement is a call, and all that was made stands, for messages
-and debuggers, where the statement does.
+If the number of steps is a constant, `rvm.pebble` plans the schedule.  In either case, functions
+that execute the schedule are added to the program, and the statement becomes a call.  All generated
+code has the statement's place in the source, for messages and debuggers.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Iterations(Calls):
                 stat.var.start,
                 stat.var.end,
                 hint=f"pass it once, as it is: `iterate {stat.callee.text}(y, x, {word}) for …`; "
-                "without a number, say `times`",
+                "without a number, use `times`",
             )
             raise Rejected
         return signature[at[0]][0]
@@ -111,19 +111,21 @@ class Iterations(Calls):
             name = word.text
             if name not in _POLICY:
                 self._policy_error(
-                    f"no policy says `{name}`", word, did_you_mean(name, _POLICY) or _words(_POLICY)
+                    f"there is no policy `{name}`",
+                    word,
+                    did_you_mean(name, _POLICY) or _words(_POLICY),
                 )
             if name in out:
-                self._policy_error(f"`{name}` is said twice", word)
+                self._policy_error(f"`{name}` is given twice", word)
             if name == "goal":
                 out[name] = self._goal(node)
                 continue
             out[name] = self._constant(node)
             if not isinstance(out[name], (int, float)) or isinstance(out[name], bool):
-                self.reject("A066", f"`{name}` is a constant number", node)
+                self.reject("A066", f"`{name}` must be a constant number", node)
             least = 2 if name == "bennett" else 1
             if name in _WHOLE and (isinstance(out[name], float) or out[name] < least):
-                self.reject("A066", f"`{name}` is a whole number, {least} or more", node)
+                self.reject("A066", f"`{name}` must be a whole number, {least} or more", node)
         budgets = [name for name in out if name in BUDGETS]
         if len(budgets) != 1:
             word = stat.policy[-1][0]
@@ -198,7 +200,7 @@ class Iterations(Calls):
         if not isinstance(value, int) or isinstance(value, bool):
             self.reject("A066", "steps are counted in whole numbers", stat.last)
         if value < 0:
-            self.reject("A066", f"there are no {value:,} steps", stat.last)
+            self.reject("A066", f"there cannot be {value:,} steps", stat.last)
         return value
 
     # ------------------------------------------------------------ what is made
@@ -220,9 +222,9 @@ class Iterations(Calls):
             if steps is not None and steps > LONGEST:
                 self.reject(
                     "A070",
-                    f"{steps:,} steps are too many for a plan: there may be {LONGEST:,}",
+                    f"{steps:,} steps are too many for a plan: the limit is {LONGEST:,}",
                     stat.last,
-                    "make the steps fewer and longer, or say `bennett = 4`",
+                    "make the steps fewer and longer, or use `bennett = 4`",
                 )
         callee = plain(stat.callee.text)
         step = step_of(self._stubs(), callee, number and plain(number), by=-1 if stat.down else 1)
@@ -246,7 +248,7 @@ class Iterations(Calls):
         else:
             size = terms.get("pebbles") or terms.get("memory", 1) // terms.get("state_bytes", 1)
             if size < 1:
-                self.reject("A066", "so little memory holds no state", stat.policy[0][1])
+                self.reject("A066", "this is too little memory for one state", stat.policy[0][1])
             form = ("knill", int(size))
         if steps is not None:
             name = f"times_{steps}"
@@ -265,10 +267,10 @@ class Iterations(Calls):
         if self.program.scheduled > MOST_CODE:
             self.complain(
                 "A070",
-                f"the schedules up to here have {self.program.scheduled:,} instructions in all: "
-                f"there may be {MOST_CODE:,}",
+                f"the schedules up to here have {self.program.scheduled:,} instructions in total: "
+                f"the limit is {MOST_CODE:,}",
                 stat,
-                "share one `iterate` in a function that is called, or say `bennett = 4`",
+                "share one `iterate` in a function that is called, or use `bennett = 4`",
             )
 
     def _stubs(self) -> Program:
@@ -281,7 +283,7 @@ class Iterations(Calls):
         if error.code == "P002":
             start, end = stat.policy[0][0].start, stat.policy[-1][1].end
             word = next(w.text for w, _ in stat.policy if w.text in BUDGETS)
-            hint = f"`{word} = {error.values['least']:.0f}` is the least that will do"
+            hint = f"`{word} = {error.values['least']:.0f}` is the least that suffices"
         self.report.error(error.code, error.message, start, end, notes=error.notes, hint=hint)
         raise Rejected
 

@@ -1,9 +1,9 @@
 """Lowering `map` and `unmap`: a function for each element of arrays of one length.
 
-The statement is a call of a function, made once for each function that is mapped, whose body is a
-`for` over the elements.  Its parameters have the lengths in common, and what may overlap is what
-any call allows: so no iteration depends on what another one changes.  What is done for an element
-stands in the loop itself, as a macro would, so that engines see what an iteration reaches.
+The statement is a call of a function, generated once for each function that is mapped, whose body
+is a `for` over the elements.  Its parameters share their lengths, and arguments may overlap only as
+in any call: so no iteration depends on what another one changes.  The code for an element is
+expanded in the loop, like a macro, so that engines see what an iteration reaches.
 """
 
 from __future__ import annotations
@@ -88,9 +88,10 @@ def mapping(e: Calls, stat: Invoke) -> Mapped:
     if not walked:
         e.complain(
             "A076",
-            f"`{shown}` is mapped over nothing: no argument has a dimension more than it takes",
+            f"`{shown}` is mapped over nothing: no argument has one dimension more than its "
+            "parameter",
             stat,
-            f"`call {shown}(…)` does it once",
+            f"`call {shown}(…)` calls it once",
         )
     shared = tuple(s for k, s in _shared(name, made, signature, args) if k not in walked)
     callee = Word(_made(e, name, stat, made, walked), stat.callee.start, stat.callee.end)

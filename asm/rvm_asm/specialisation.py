@@ -187,10 +187,10 @@ class Specialising(Memory):
             how = f"{word} {name}[{', '.join(usual)}](…)"
         self.report.error(
             "A071",
-            f"what {names} of `{name}` is does not follow from the arguments",
+            f"{names} of `{name}` cannot be inferred from the arguments",
             at.start,
             at.end,
-            hint=f"say it: `{how}`",
+            hint=f"give it: `{how}`",
         )
         raise Rejected
 
@@ -228,7 +228,9 @@ class Specialising(Memory):
                 f"`{name}` takes {len(wanted)} types or functions in brackets, not {len(written)}",
                 at.start,
                 at.end,
-                hint=f"`{name}[{', '.join(wanted)}]`" if wanted else f"name it alone: `{name}`",
+                hint=f"`{name}[{', '.join(wanted)}]`"
+                if wanted
+                else f"use the name alone: `{name}`",
             )
             raise Rejected
         types: dict[str, TypeValue] = {}
@@ -279,7 +281,8 @@ class Specialising(Memory):
             said = f", and there is none called `{name}`" if name else ""
             self.reject(
                 "A074",
-                f"`{plain(p.name)}` is a function, and takes the name of one{said}",
+                f"`{plain(p.name)}` is a function parameter, which takes the name of a "
+                f"function{said}",
                 arg,
                 hint or "functions here: " + ", ".join(map(plain, self.program.functions)),
             )

@@ -29,7 +29,7 @@ class Keep:
         for name in ("pebbles", "memory"):
             k = getattr(self, name)
             if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
-                raise UsageError("U006", f"`{name}` is a whole number, 1 or more, not {k!r}")
+                raise UsageError("U006", f"`{name}` must be a whole number, 1 or more, not {k!r}")
 
     @property
     def has_budget(self) -> bool:

@@ -13,7 +13,7 @@ from outside that is not a constant."""
 REFUSED: dict[type[ast.AST], tuple[str, str, str]] = {
     ast.Return: (
         FORGETS,
-        "a reversible function gives nothing back: its results are its parameters",
+        "a reversible function returns nothing: its results are its parameters",
         "add to a parameter, `out += …`, and leave `return` out",
     ),
     ast.Break: (
@@ -23,10 +23,10 @@ REFUSED: dict[type[ast.AST], tuple[str, str, str]] = {
     ),
     ast.Continue: (
         UNREAD,
-        "a step of a loop goes to its end",
+        "an iteration cannot be left early",
         "put the rest under `if rvm.when(p, q):`",
     ),
-    ast.Try: (UNREAD, "errors end a run, and take all back", "leave `try` out; `assert` checks"),
+    ast.Try: (UNREAD, "errors end a run, and undo its changes", "leave `try` out; `assert` checks"),
     ast.Raise: (UNREAD, "`raise` is not read", '`assert condition, "text"` ends the run'),
     ast.Global: (FORGETS, "a name from outside is a constant here", "make it a parameter"),
     ast.Nonlocal: (FORGETS, "a name from outside is a constant here", "make it a parameter"),
@@ -137,7 +137,7 @@ _WORDS = (
     ),
     (
         r"bring `(\w+)` back to a known value, then: +free \w+ = …",
-        r"`del \1`, where it has the value again that it was made with",
+        r"`del \1`, where it has its initial value again",
     ),
     (
         r"pass a copy for (`\w+`): alloc it, add the value, call, and uncompute the copy",

@@ -155,7 +155,7 @@ def _budget(
             f"{family.goal} of {family.n:,} steps by `{family.name}` needs {least:,.0f} {unit}, "
             f"and the budget is {value:,.0f}",
             values={"budget": value, "least": least, "unit": unit},
-            hint=f"{name}={least:.0f} is the least that will do",
+            hint=f"{name}={least:.0f} is the least that suffices",
         )
     return budget
 

@@ -261,7 +261,7 @@ def test_costs_by_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (["--steps", "1000", "--pebbles", "9"], "--pebbles 11 is the least that will do"),
+        (["--steps", "1000", "--pebbles", "9"], "--pebbles 11 is the least that suffices"),
         (["--steps", "1000", "--bytes", "90", "--state-bytes", "10"], "--bytes 110 is the least"),
         (["--steps", "1000", "--bytes", "90"], "--state-bytes or --sizes"),
         (["--steps", "1000"], "--pebbles, --bytes, --time or --energy"),

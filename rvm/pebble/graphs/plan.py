@@ -265,7 +265,7 @@ def _too_small(task: Task, budget: float, least: int, exact: bool) -> BudgetErro
         proved = f"{known:,} is the least"
     else:
         known = tally_dag(task.dag, squeezed(task, inf, least).schedule).peak
-        proved = f"{known:,} is the least known to do, and fewer than {least:,} never do"
+        proved = f"{known:,} is the least known to suffice, and fewer than {least:,} never suffice"
     return BudgetError(
         "P002",
         f"no schedule keeps within {budget:,.0f}: {proved}",

@@ -93,7 +93,7 @@ def _feasible(dag: Dag, pebbles: int) -> None:
     least = least_budget(dag)
     if pebbles >= least and (len(dag) > EASY or shortest(dag, pebbles) is not None):
         return
-    known = f"fewer than {least} never do"
+    known = f"fewer than {least} never suffice"
     if len(dag) <= EASY:
         least = tally_dag(dag, thriftiest(dag)).peak
         known = f"{least} is the least"

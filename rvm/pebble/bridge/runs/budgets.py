@@ -100,7 +100,7 @@ class Budget:
                 "P002",
                 f"{goal} of {n:,} steps needs {least:,} bytes, and the budget is {memory:,.0f}",
                 values={"budget": memory, "least": least, "unit": "bytes", "state": state},
-                hint=f"memory={least} is the least that will do: {error.values['least']:.0f} of "
+                hint=f"memory={least} is the least that suffices: {error.values['least']:.0f} of "
                 f"{state:,} bytes in pebbles, and {extra} besides them",
             ) from None
 
@@ -122,7 +122,7 @@ class Budget:
                 "P002",
                 f"a run of unknown length needs a pebble, {(1 + extra) * state:,} bytes in all",
                 values={"budget": self.terms[name], "least": least},
-                hint=f"{name}={least} is the least that will do",
+                hint=f"{name}={least} is the least that suffices",
             )
         return int(found)
 
