@@ -1,8 +1,8 @@
 """The assembler: from `.rasm` texts to programs, and back.
 
-`assemble` and `load` make a verified `rvm.program.Program`; `disassemble` prints
-one as strict code that assembles to the same program; `expand` takes nested
-expressions apart; `parse` gives the syntax of a text.
+`assemble` and `load` make a verified `rvm.program.Program`; `disassemble` prints one as strict code
+that assembles to the same program; `expand` expands nested expressions; `parse` gives the syntax of
+a text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Bijections of a place as destinations: `-x`, `x + c`, `conj(z)`.
 
-An instruction that changes `-x` is `neg x`, the instruction on x, `neg x`: the place is turned into
-what is named, changed, and turned back.  Which functions can be used is read from the table: those
+An instruction that changes `-x` is `neg x`, the instruction on x, `neg x`: the place is
+transformed, changed, and transformed back.  The table determines which functions can be used: those
 that some opcode applies in place, so that its inverse undoes them.
 """
 

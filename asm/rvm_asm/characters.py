@@ -1,4 +1,4 @@
-"""Characters and texts as bytes: what stands between quotes, with escapes that are Python's.
+"""Characters and texts as bytes: the contents of quotes, with the escapes of Python.
 
 A text is its bytes in UTF-8.  Escapes are ``\\n \\t \\r \\0 \\\\ \\" \\'``, any byte as
 ``\\xff``, and a character by its number, ``\\u00e9``.

@@ -1,7 +1,7 @@
 """The disassembler: a program as strict code that assembles to the same program.
 
-One instruction a line, jumps with labels, registers with types.  Nested
-expressions, which one instruction may hold, are printed as such.
+One instruction per line, jumps with labels, registers with types.  Nested expressions, which one
+instruction may contain, are printed as such.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Expanding nested expressions to strict code: one function an instruction.
+"""Expanding nested expressions to strict code: one function per instruction.
 
-What an instruction computes on the way goes into temporaries, which are
-uncomputed right after it (compute, copy, uncompute):
+Intermediate results of an instruction go into temporaries, which are uncomputed right after it
+(compute, copy, uncompute):
 
     add v, 2*p*q + r        alloc t = 2 * p
                             alloc t#1 = t * q
@@ -9,7 +9,7 @@ uncomputed right after it (compute, copy, uncompute):
                             free  t#1 = t * q
                             free  t = 2 * p
 
-The right side of `and` and `or` stays as it is: it is evaluated only if it is needed.
+The right side of `and` and `or` stays as it is: it is evaluated only if necessary.
 """
 
 from __future__ import annotations

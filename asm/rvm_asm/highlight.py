@@ -1,9 +1,9 @@
 """A lexer for Pygments: assembly in colours, wherever Pygments or rich show it.
 
-The tokens are those of the assembler's own lexer.  What a word is, depends on where it stands: any
-word may be a name, and is an instruction only where one begins.  Instructions, functions and types
-are those of the table, a user's own included.  It is found as the entry point `rasm` of the group
-`pygments.lexers`; Pygments comes with rich, and nothing else of rvm needs it.
+The tokens are those of the assembler's own lexer.  The role of a word depends on its position: any
+word may be a name, and is an instruction only at the beginning of one.  Instructions, functions and
+types are those of the table, including a user's own.  The lexer is found as the entry point `rasm`
+of the group `pygments.lexers`; Pygments comes with rich, and nothing else of rvm needs it.
 """
 
 from __future__ import annotations

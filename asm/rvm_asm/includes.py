@@ -1,9 +1,9 @@
-"""Included files: where they are looked for, which may be read, and how much of them.
+"""Included files: where they are searched, which may be read, and how much of them.
 
-A policy says what an `include` may read: "any" file, those "below" the folder of the text and
-the folders of the include path, or "none".  Whatever it says, only regular files are read, and
-depth, number and size have limits.  What a policy forbids is not opened, and whether such a
-file exists is not told.  The library's files, `std/…`, may be included under every policy.
+A policy says what an `include` may read: "any" file, those "below" the folder of the text and the
+folders of the include path, or "none".  In any case only regular files are read, and depth, number
+and size have limits.  Forbidden files are not opened, and it is not revealed whether they exist.
+The library's files, `std/…`, may be included under every policy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Lengths that are known when a text is assembled, and do not fit.
+"""Lengths and indices that are known at assembly time, and do not fit.
 
-What a run would stop at, R003 and R008, is refused where all lengths and indices that it comes from
-are constants.  Of the others, `None` here, only the run can tell.
+Errors that a run would report as R003 and R008 are refused if all lengths and indices involved are
+constants.  For others, `None` here, only the run can tell.
 """
 
 from __future__ import annotations

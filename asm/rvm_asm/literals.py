@@ -1,8 +1,8 @@
 """Typed literals, `3'u8` or `-0.5'log64`: every constant of a program, exactly.
 
-The value of a typed literal is *raw*: of a `fixed` the integer that is held
-(`1'fixed(30)` is 2**-30), of a `log64` the logarithm, of others the number.
-A plain literal takes the type that its use needs, and a value of that type.
+The value of a typed literal is *raw*: for a `fixed` the integer that is stored (`1'fixed(30)` is
+2**-30), for a `log64` the logarithm, for others the number.  A plain literal takes the type that
+its use requires, and a value of that type.
 """
 
 from __future__ import annotations

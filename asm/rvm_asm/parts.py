@@ -1,7 +1,7 @@
 """Parts of long expressions: a chain of operators is computed by several instructions.
 
-What its first links come to is held in an ancilla while the statement uses it, and is freed by the
-same expression.  So the statement may not change what a part reads.
+The result of its first links is held in an ancilla while the statement uses it, and is freed by the
+same expression.  So the statement must not change anything that a part reads.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Position comments, which keep a disassembled text tied to the source it was made from.
 
-`;@ 12:5-20` at the end of a line says that its instruction stands in line 12 of
-the first source, columns 5 to 20 (exclusive); `;@ 1:12:5-20` in the second.
-`;@ none` says that nothing is known of positions.  `;@ source "name"` begins a
-source's text, whose lines follow as `;| …`.  Texts that hold such comments are
-positioned by them instead of in themselves.
+`;@ 12:5-20` at the end of a line says that its instruction is in line 12 of the first source,
+columns 5 to 20 (exclusive); `;@ 1:12:5-20` in the second.  `;@ none` says that no position is
+known.  `;@ source "name"` begins a source's text, whose lines follow as `;| …`.  Texts that contain
+such comments are positioned by them instead of in themselves.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Stacks of arrays: the elements of each lie on a stack of numbers, the first of them lowest.
+"""Stacks of arrays: the elements of each are on a stack of numbers, with the first one lowest.
 
-`push x, s` pushes the elements of x in their order, `pop x, s` takes them in the opposite one.  The
-array on top is held in an ancilla while a statement looks at it or changes it: its elements are
-popped before the statement, and pushed again after it.
+`push x, s` pushes the elements of x in order, `pop x, s` pops them in the opposite order.  The
+array on top is held in an ancilla while a statement reads or changes it: its elements are popped
+before the statement, and pushed again after it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Parsing statements and blocks.
 
-A line that cannot be read is reported and left out; the head of a block that
-cannot be read still opens its block, so that one slip gives one message.
+A line that cannot be read is reported and skipped; the head of a block that cannot be read still
+opens its block, so one mistake gives one message.
 """
 
 from __future__ import annotations

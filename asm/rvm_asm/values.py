@@ -1,7 +1,7 @@
 """From expression nodes to the machine's expressions: names, literals, functions.
 
-What comes out is a template: places are typed, literals and functions are not
-yet; the ISA's typing gives them types when their instruction is checked.
+The result is a template: places are typed, literals and functions are not yet; the ISA's typing
+gives them types when their instruction is checked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The cost of evaluating a term, counted as in paper 003: moves, additions, products, others.
+"""The cost of evaluating a term, counted as in the paper: moves, additions, products, others.
 
-`figure` is the account of its figure 11 as printed.  `work` is the one in which the bound on
-gradients holds: what is bound, named, taken apart or constant moves nothing.
+`figure` counts as its figure 11 is printed.  `work` counts such that the bound on gradients holds:
+values that are bound, named, taken apart or constant cost no moves.
 
 Source: Huot and Shaikhha, figure 11 and section 5.3.
 """

@@ -1,12 +1,13 @@
-"""The reverse transformation with continuations: a value, and what takes its adjoint to a gradient.
+"""The reverse transformation with continuations: a value, and a function of its adjoint.
 
-D(e) in a context of variables with a continuation Y is the pair of the value of e and a function
-of the adjoints of all variables, and of the value's, that goes on with Y.  Functions of maps and
-folds are differentiated once, as vector-Jacobian products, and by the variables that they name.
+D(e) in a context of variables with a continuation Y is the pair of the value of e and a function of
+the adjoints of all variables, and of that of the value, which continues with Y.  Functions of maps
+and folds are differentiated once, as vector-Jacobian products, and with respect to their free
+variables.
 
 Source: Huot and Shaikhha, figure 5, with the rule for conditionals over the adjoints of both
 branches and one rule for all folds; for loops R. Schenck et al., *AD for an array language with
-nested parallelism*: states are saved on the way there, and restored on the way back.
+nested parallelism*: states are saved on the way forwards, and restored on the way back.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Terms as single expressions of the machine, where they can be said so.
+"""Terms as single expressions of the machine, where this is possible.
 
 A map whose function works on numbers becomes the same formula over whole arrays, a `reduce` with
-`+` or `*` a `sum`, a `prod` or a product `@`.  A let is put in where it is used: within one
+`+` or `*` a `sum`, a `prod` or a product `@`.  A let is substituted where it is used: within one
 instruction equal parts are computed once.
 """
 

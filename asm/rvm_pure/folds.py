@@ -1,4 +1,4 @@
-"""The reverse rules of folds: any state, free variables, no unit needed, and no elements too.
+"""The reverse rules of folds: any state, free variables, no unit required, even no elements.
 
 Of `reduce` and `foldl` with the states A0 before each element, the adjoints of the states are a
 scan from the right, S = scanr (s, (a, b). ∂a f(a, b) s) z (zip A0 A); the initial value's is S[0],

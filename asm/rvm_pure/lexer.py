@@ -1,8 +1,8 @@
 """Cutting a pure text into tokens: three parallel lists, as those of the assembly language.
 
-Layout is settled here.  White space is free inside of brackets and within a definition; a token
-that begins a line no further right than its definition, or than the lines of the block that it
-stands in, begins something new, and a NEWLINE stands before it.
+Layout is handled here.  White space is free inside brackets and within a definition.  A token
+begins something new if it begins a line no further right than its definition, or than the lines of
+its block; then a NEWLINE precedes it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Definitions as reversible functions: `f(x)` becomes `func f(out, x)`, which adds it to `out`.
 
-What one expression says is one addition; the rest are loops over elements, ancillas that hold one
-value each, and states of folds and loops, which a routine makes and takes away again.  No float
-is ever accumulated in an ancilla: a value is put there whole, and taken away whole.
+A single expression is one addition; the rest are loops over elements, ancillas that hold one value
+each, and states of folds and loops, which a routine computes and uncomputes.  No float is ever
+accumulated in an ancilla: a value is stored whole, and removed whole.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Partial evaluation: every function applied, every tuple taken apart, what is left in lets.
+"""Partial evaluation: functions are applied, tuples taken apart, the rest is left in lets.
 
-No work is done twice or left out: what is bound to a name is bound in the result, in the same
-order.  A name that nothing is known of, such as a continuation `Y`, stays applied.
+No work is repeated or omitted: a value that is bound to a name is bound in the result, in the same
+order.  An application of an unknown name, such as a continuation `Y`, remains.
 
 Source: Huot and Shaikhha, section 5.1 (inlining and forward substitution).
 """

@@ -1,9 +1,9 @@
-"""Algebraic simplification: what of a term is decided without its values.
+"""Algebraic simplification: the parts of a term that can be decided without values.
 
-The rules are those of Huot and Shaikhha's figure 12, and those that it lacks: `e * 1`, `e + 0`,
-maps that name one array only or none, scans and shifts of constant arrays, constants and lets used
-once put in, zeros of tuples.  That zero times anything is zero is taken as there: of infinities
-and NaN it is not so.
+The rules are those of Huot and Shaikhha's figure 12, and others that it lacks: `e * 1`, `e + 0`,
+maps that use only one array or none, scans and shifts of constant arrays, substitution of constants
+and of lets used once, zeros of tuples.  As there, zero times anything is taken as zero, which does
+not hold for infinities and NaN.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Straight-line programs and their derivatives, forwards and in reverse, line by line.
 
 A definition over numbers, without loops, arrays and choices, becomes lines that apply one function
-to variables and constants each (`anf`); then each variable is used exactly once, and what is used
-more often is duplicated (`dup`).  The derivative of a line is a line.
+to variables and constants each (`anf`); then every variable is used exactly once, after duplicating
+those that are used more often (`dup`).  The derivative of a line is a line.
 
 Source: T. Ellis, *Automatic differentiation: forwards and reverse*.
 """

@@ -1,7 +1,7 @@
 """Terms of the pure language, as plain data, and what every pass over them needs.
 
-A term knows where it stands in its text, and its type once `rvm_pure.typing` has been over it;
-terms are equal if they say the same, wherever they stand.
+A term has its position in the text, and its type once `rvm_pure.typing` has processed it; terms are
+equal if their contents are, regardless of position.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Giving types to terms: numbers by the rules of the machine's table, arrays by their lengths.
+"""Type inference for terms: numbers by the rules of the machine's table, arrays by their lengths.
 
-Calls of other definitions are put in where they stand, so that what comes out is one term over
-the parameters.
+Calls of other definitions are inlined, so the result is one term over the parameters.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """The error of a gradient, estimated from runs with perturbed rounding and from tangents.
 
-Two things are asked.  How far is the gradient from those that perturbed rounding gives, in the run
-forwards and in that back (`rvm.image.nudged`)?  That misses what depends on a branch which both
-take wrongly.  And how far is it along random directions from the derivative by tangents, which go
-forwards only?  They do not see what the run forwards rounded.  The larger of the two counts.  In
-strict mode, in which no other run can go back, and where tangents are all that there was, they are
-those of perturbed rounding too.
+There are two estimates.  The first is the distance of the gradient from those that perturbed
+rounding gives, in the run forwards and in the run back (`rvm.image.nudged`).  It misses the effect
+of a branch that both take wrongly.  The second is its distance, along random directions, from the
+derivative by tangents, which only run forwards.  It does not include the rounding of the run
+forwards.  The larger of the two counts.  In strict mode, in which no other run can go back, and
+where there are only tangents, these are those of perturbed rounding too.
 
-What is computed from are the inputs, as they are when it is asked for: if they have changed since,
-the same gradient does not come out again, and that is an error.
+The estimates are computed from the inputs, as they are when the error is requested: if they have
+changed since, the same gradient is not obtained again, and that is an error.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     length = function(program.length, inputs=["x"], outputs=["r"])
     jax.jit(jax.grad(length))(jnp.array([3.0, 4.0]))
 
-JAX calls the machine back on the host.  What it keeps for the pullback are the
-inputs and the results; the run back from these makes everything else again.  Higher
-derivatives are pullbacks of tangents, which need nothing more either.
+JAX calls the machine back on the host.  For the pullback it keeps only the inputs and the results;
+the run back from these restores everything else.  Higher derivatives are pullbacks of tangents,
+which need nothing more either.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A program's function as other frameworks see functions: arrays in, arrays out, and a pullback.
+"""A program's function in the form of other frameworks: arrays in, arrays out, and a pullback.
 
-Those frameworks keep what a pullback needs from the run forwards.  Here that is
-the results themselves: the run back from them makes everything else again.
+Those frameworks keep values of the run forwards that a pullback needs.  Here these are the results
+themselves: the run back from them restores everything else.
 """
 
 from __future__ import annotations

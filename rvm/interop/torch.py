@@ -4,9 +4,8 @@
     r = length(torch.tensor([3.0, 4.0], dtype=torch.float64, requires_grad=True))
     r.backward()
 
-PyTorch keeps the tensors that go in and come out, and nothing of the run: the
-pullback runs back from the results.  Higher derivatives are pullbacks of tangents,
-which need nothing more either.
+PyTorch keeps the input and output tensors, and nothing of the run: the pullback runs back from the
+results.  Higher derivatives are pullbacks of tangents, which need nothing more either.
 """
 
 from __future__ import annotations

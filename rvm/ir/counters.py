@@ -2,8 +2,8 @@
 
 A run leaves a basic block as often as it enters it, except where the run itself began and stopped,
 which its caller knows.  So the counts of the edges of a spanning tree follow from the counts of the
-others (D.  E.  Knuth, F.  R.  Stevenson, "Optimal measurement points for program frequency counts",
-BIT 13, 1973); the tree takes edges in the innermost loops first (T.  Ball, J.  R.  Larus,
+others (D. E. Knuth, F. R. Stevenson, "Optimal measurement points for program frequency counts",
+BIT 13, 1973); the tree takes edges in the innermost loops first (T. Ball, J. R. Larus,
 "Optimally profiling and tracing programs", TOPLAS 16, 1994).  A loop without branches has one
 counter, on its back edge, which LLVM turns into its number of iterations.
 

@@ -12,7 +12,7 @@ This is correct if iterations whose order changes reach different elements.  Eac
 written must be reached by one index only.  In two loops, that index must either be the same in all
 iterations of the outer loop and different in each iteration of the inner one, or be different in
 each iteration of the outer loop, whatever the inner one does; in a third loop it must be different
-in each iteration.  (R.  Allen and K.  Kennedy, "Optimizing Compilers for Modern Architectures",
+in each iteration.  (R. Allen and K. Kennedy, "Optimizing Compilers for Modern Architectures",
 2002, 8.4: unroll and jam.)
 """
 

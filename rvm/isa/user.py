@@ -5,10 +5,9 @@
         "x / (1 + |x|)"
         return x / (1 + abs(x))
 
-The body runs once, on formal arguments.  If it gives a formula over the
-function table, the function is that formula from then on: every engine and
-every number type evaluates it, and its derivatives need no telling.  Otherwise
-the function is kept as what it is, a Python callable on real numbers.
+The body runs once, on formal arguments.  If it returns a formula over the function table, the
+function is defined by that formula: every engine and every number type evaluates it, and its
+derivatives are derived.  Otherwise the function remains a Python callable on real numbers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Number systems: the operations of each scalar type, and the updates that can be undone.
 
-`system(t)` gives the arithmetic of a scalar type; engines and the function table use it, and know
-no number type by name.
+`system(t)` is the arithmetic of a scalar type; engines and the function table use it, and do not
+know any number type by name.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Functions of complex numbers by their parts, with the same bits wherever they are evaluated.
 
 They are texts over those of f64, for all finite numbers; most follow W. Kahan, "Branch cuts for
-complex elementary functions" (1987), as `cmath` does.  Where a part is infinite or NaN the values
-are those of C99, which are no matter of rounding, by `cmath` or NumPy.
+complex elementary functions" (1987), as `cmath` does.  If a part is infinite or NaN, the values are
+those of C99, by `cmath` or NumPy; no rounding is involved.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Complex numbers: pairs of f64.
 
-Products are those of the four products of parts, quotients R. L. Smith's (by zero: infinities and
-NaN), powers by squaring where the exponent is whole and below 101, else by the modulus and the
-angle. Functions are texts over those of f64, with the branch cuts of C99; where a part is infinite
-or NaN their values are those of C99.
+Products are computed from the four products of parts, quotients by R. L. Smith's method (by zero:
+infinities and NaN), powers by squaring if the exponent is a whole number below 101, otherwise by
+the modulus and the angle.  Functions are texts over those of f64, with the branch cuts of C99; if a
+part is infinite or NaN, their values are those of C99.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Functions of fixed-point numbers in Python's integers: the nearest raw number, ties to even.
 
-This is their definition; what is faster leaves to it whatever it cannot settle.  Algebraic
-functions are integer roots.  The others are computed to more and more bits until all that the
-value may be rounds to one number.  That ends: by the theorems of Lindemann and of Gelfond and
-Schneider their values are not ties, but for powers with rational results, which are computed as
-fractions, and what `ties` names.
+This is their definition; faster code calls it for whatever it cannot decide.  Algebraic functions
+are integer roots.  The others are computed to more and more bits until all possible values round to
+one number.  That ends, since by the theorems of Lindemann and of Gelfond and Schneider their values
+are not ties, except for powers with rational results, which are computed as fractions, and the
+cases in `ties`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Functions of fixed-point numbers as operations of every target, correctly rounded.
 
 A text (`rvm.numbers.fixedpoint_pairs`) gives the nearest raw number, or that it is in doubt; then
-Python's integers settle it (`rvm.numbers.fixedpoint_exact`), for which machine code gives the
-instruction up.
+Python's integers decide (`rvm.numbers.fixedpoint_exact`), and machine code bails out of the
+instruction.
 """
 
 from __future__ import annotations

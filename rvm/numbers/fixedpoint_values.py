@@ -1,8 +1,8 @@
-"""Values of functions of fixed-point numbers as pairs of floats, with how far they may be off.
+"""Values of functions of fixed-point numbers as pairs of floats, with bounds of their errors.
 
-A raw number is a pair of floats exactly, and so is, to 60 bits and more, the value of a function of
-it.  That is rounded, unless a tie is within the value's error, which is a bound that
-tests/numbers/test_fixed_functions.py holds against what was found: four times the largest one.
+A raw number is exactly a pair of floats, and a pair represents the value of a function of it to 60
+bits and more.  That is rounded, unless a tie is within the bound of the value's error.  The bound
+is four times the largest error found, and is checked by tests/numbers/test_fixed_functions.py.
 """
 
 from __future__ import annotations

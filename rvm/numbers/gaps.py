@@ -1,9 +1,10 @@
-"""How many numbers of a type lie from one to another: what takes a guess to the number meant.
+"""Gaps: the distance from one number to another, counted in numbers of their type.
 
-The bits of a float in numerical order, `key(b) = b ^ ((b >> 63) & (2**63 - 1))`, are integers: of
-two neighbours they differ by one, and -0.0 lies next to 0.0.  Gaps are differences of keys modulo
-2**64, so that there is one between any two numbers.  All NaNs are one: from a NaN to a NaN the gap
-is 0, which leaves a number as it is, whatever its bits.  A complex number has a gap for each part.
+The bits of a float in numerical order, `key(b) = b ^ ((b >> 63) & (2**63 - 1))`, are integers:
+those of two neighbours differ by one, and -0.0 is next to 0.0.  Gaps are differences of keys modulo
+2**64, so there is one between any two numbers, which corrects a guess to the right number.  All
+NaNs are one: from a NaN to a NaN the gap is 0, which leaves a number as it is, whatever its bits.
+A complex number has a gap for each part.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Rotations of integers and fixed-point numbers by shears, which are undone to the bit.
 
-A rotation by an angle t is one by u, t less the half turns that bring it within a quarter turn,
-and a change of both signs where their number is odd.  That by u is three shears, each undone by the
-one that takes back what it added: x -= y tan(u / 2); y += x sin u; x -= y tan(u / 2).  Products are
-rounded to nearest, ties to even; the factors are numbers of the type fixed(62), within -1 and 1,
-and correctly rounded.  A sum that does not fit is an error (R009), and a NaN or infinite angle.
+A rotation by an angle t is a rotation by u, which is t minus the half turns that bring it within a
+quarter turn, and a change of both signs if their number is odd.  The rotation by u is three shears,
+each undone by subtracting what it added: x -= y tan(u / 2); y += x sin u; x -= y tan(u / 2).
+Products are rounded to nearest, ties to even; the factors are numbers of the type fixed(62), within
+-1 and 1, and correctly rounded.  A sum that does not fit is an error (R009), and so is a NaN or
+infinite angle.
 
 A. A. M. L. Bruekers, A. W. M. van den Enden, "New networks for perfect inversion and perfect
 reconstruction", IEEE J. on Selected Areas in Communications 10 (1992).

@@ -1,11 +1,11 @@
 """The order in which elements are added up and multiplied: one for all engines and machines.
 
-Elements come in the order of their indices. Of 64 partial results the element at position i goes
-into that of number i modulo 64; then those beyond the first 32 are taken into those 32 places
-before, those beyond 16 into those 16 before, and so on down to one. Where there are fewer than 64
-elements there are as few partial results; no zero is added anywhere. So sums suit vectors of any
-width, and their bits depend on no library (`tests/engines/test_sums.py` has the order once
-more, one element at a time). Elements of a product with a matrix are summed one after the other.
+Elements are taken in the order of their indices.  There are 64 partial results; the element at
+position i goes into number i modulo 64.  Then those beyond the first 32 are combined with the first
+32, those beyond 16 with the first 16, and so on down to one.  If there are fewer than 64 elements,
+there are only as many partial results; no zero is added anywhere.  So sums suit vectors of any
+width, and their bits depend on no library (`tests/engines/test_sums.py` implements the order again,
+one element at a time).  Elements of a product with a matrix are summed one after the other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The names that code templates use, and the faults that numbers raise.
 
-`NAMES` is the namespace of generated source: that of the leaf operations and
-the helpers that the number systems enter with `@name`.
+`NAMES` is the namespace of generated source: that of the leaf operations and the helpers that the
+number systems register with `@name`.
 """
 
 from __future__ import annotations

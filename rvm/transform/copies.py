@@ -1,8 +1,8 @@
-"""Functions that keep copies of what is brought back and lives on, so that it is what it was.
+"""Functions that keep copies of values that are restored and then used, so that they are exact.
 
-Running back what changed a float brings it back but for rounding, and not even nearly where the
-code between contracts: 60 halvings undone leave nothing of it.  So where such a value is used
-afterwards a copy is kept of it meanwhile, and takes its place:
+Undoing the changes of a float restores it only up to rounding, and not even approximately if the
+code in between contracts: 60 halvings undone leave nothing of it.  So if such a value is used
+afterwards, a copy is kept meanwhile, and takes its place:
 
     alloc x.kept = x        before x is changed
     swap  x, x.kept
@@ -10,10 +10,10 @@ afterwards a copy is kept of it meanwhile, and takes its place:
     swap  x, x.kept         when it is back
     free  x.kept = x
 
-These are instructions as any others, the same in both directions: gradients pass through the copy,
-and the free says by how much the value was off.  Of an array those parts are copied that are
-changed, where that is known.  An element that may not be come to, so that its index may be outside
-of the array, is copied if it is inside.
+These are ordinary instructions, the same in both directions: gradients pass through the copy, and
+the free says by how much the value was off.  Of an array only the parts that are changed are
+copied, if these are known.  An element that may not be reached, so that its index may be outside
+the array, is copied if it is inside.
 """
 
 from __future__ import annotations

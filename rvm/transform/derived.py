@@ -1,9 +1,8 @@
-"""Derivatives of functions beside the functions themselves, for programs that call them.
+"""Derivatives of functions next to the functions themselves, for programs that call them.
 
-A mark behind a function's name names one that is derived from it: `f'` is its gradient, `f~'` its
-adjoint, which goes from results to inputs, and `f.` its tangent.  They are what `gradient` and
-`tangent` make, in the same program as `f`.  Marks may follow each other: `f'.` is the tangent of
-the gradient.
+A mark after a function's name denotes a derivative: `f'` is its gradient, `f~'` its adjoint, which
+goes from results to inputs, and `f.` its tangent.  They are generated as by `gradient` and
+`tangent`, in the same program as `f`.  Marks can be combined: `f'.` is the tangent of the gradient.
 """
 
 from __future__ import annotations

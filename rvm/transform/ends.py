@@ -1,8 +1,8 @@
 """Places where a function removes values restored by construction, seen in its or another's code.
 
-A tangent does to values the same as the original function, and an adjoint undoes it.  So a match in
-the original means that the value is restored in the derived function, though there the code in
-between does more.
+A tangent changes values as the original function does, and an adjoint undoes these changes.  So a
+match in the original means that the value is restored in the derived function, though the code in
+between does more there.
 """
 
 from __future__ import annotations

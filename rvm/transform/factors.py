@@ -1,7 +1,7 @@
-"""Formulas of derivatives in the form that takes least.
+"""Formulas of derivatives in the form with the lowest cost.
 
-Signs go outside, where they turn additions into subtractions; a factor 1 / x becomes a divisor;
-numbers go out of sums, and the sum of a product of two vectors is their `dot`.
+Signs are moved outside, where they turn additions into subtractions; a factor 1 / x becomes a
+divisor; numbers are moved out of sums, and the sum of a product of two vectors is their `dot`.
 """
 
 from __future__ import annotations

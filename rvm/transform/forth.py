@@ -1,8 +1,9 @@
-"""A function's code without what tells directions apart, to be differentiated.
+"""A function's code without the parts that depend on the direction, to be differentiated.
 
-The adjoint of a function passes over gains from adjoints that are zero, but only forwards (see
-`rvm.transform.walker`).  They are nothing there, and their derivatives are not: what is derived
-from an adjoint has them in both directions, or it would not be undone by its inverse.
+The adjoint of a function skips contributions of adjoints that are zero, but only forwards (see
+`rvm.transform.walker`).  These contributions are zero, but their derivatives are not: functions
+derived from an adjoint compute them in both directions, since otherwise their inverses would not
+undo them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Gradient mode: a program's gradient as a program.
 
-For every function `f` there is a function `f_adjoint` that undoes `f` on dual
-registers: each value has an adjoint beside it, and each instruction is undone
-together with the adjoints that pass through it.  `f_gradient` runs `f` forwards
-and then `f_adjoint`: with adjoints that hold dL/d(result) at the start, they
-hold dL/d(input) at the end.  All of it is ordinary code: it can be listed,
-stepped, run backwards and differentiated again.
+For every function `f` there is a function `f_adjoint` that undoes `f` on dual registers: each value
+has an adjoint next to it, and each instruction is undone together with the propagation of adjoints
+through it.  `f_gradient` runs `f` forwards and then `f_adjoint`: if adjoints hold dL/d(result) at
+the start, they hold dL/d(input) at the end.  All of it is ordinary code: it can be listed, stepped,
+run backwards and differentiated again.
 
 Source: J.-G. Liu and T. Zhao, "Instruction level automatic differentiation on a
 reversible Turing machine" (2020), algorithm 1 and theorem 1.

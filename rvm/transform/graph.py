@@ -1,8 +1,9 @@
 """An expression graph: typed expressions in which equal parts are one node.
 
-Derivatives reuse what they are derivatives of, and each other; here that is seen.  A node is known
-by its number, and is greater than those it is made of.  So that formulas can be built on nodes
-without being copied, `ref` gives a stand-in for a node, which `intern` takes for the node itself.
+Derivatives contain the expressions that they are derivatives of, and share parts with each other;
+the graph makes this explicit.  A node is identified by its number, which is greater than those of
+its parts.  So that formulas can be built on nodes without being copied, `ref` returns a reference
+to a node, which `intern` replaces by the node itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Instructions that keep what they have in common in ancillas.
+"""Instructions that hold common subexpressions in ancillas.
 
-A part that would be evaluated three times or more, or whose elements come all at once, is computed
-once, held, and uncomputed afterwards, which evaluates it twice (compute, copy, uncompute):
+A part that would be evaluated three times or more, or whose elements are computed all at once, is
+computed once, held, and uncomputed afterwards, which evaluates it twice (compute, copy, uncompute):
 
     add v, h * f(x)             alloc t = f(x)
     add a, g * f(x)             add   v, h * t

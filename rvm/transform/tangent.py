@@ -1,9 +1,8 @@
 """Tangent mode: a program together with its derivative along a direction, run forwards.
 
-For every function `f` there is a function `f_tangent` on values and their tangents:
-each instruction is done together with what it does to tangents.  It is ordinary
-code, as reversible as `f`; of a gradient program it makes Hessian-vector products
-(forward over reverse).
+For every function `f` there is a function `f_tangent` on values and their tangents: each
+instruction is executed together with its effect on tangents.  It is ordinary code, as reversible as
+`f`; applied to a gradient program it gives Hessian-vector products (forward over reverse).
 """
 
 from __future__ import annotations

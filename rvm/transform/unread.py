@@ -1,13 +1,14 @@
 """Functions that only add to results which nothing reads: their gradients need no run forwards.
 
-What the adjoint of such a function reads is as it was before the run forwards, and what it takes
-away from results nobody looks at.  So it can begin with the values that the function begins with.
+The values that the adjoint of such a function reads are the same as before the run forwards, and
+nothing reads the results that it subtracts from.  So it can start from the initial values of the
+function.
 
-What fails forwards must fail on the way back, too, and what is erased there counts.  Exact values
-see to that: what undoes a function comes to its end only from where the function comes to its own.
-Numbers that are rounded may change in code alone that is its own inverse, but for additions to
-results.  Such code makes its registers, and begins with the same values in either direction; what
-they hold is made, exchanged, or added to zero once, and taken back to the last bit.
+A failure forwards must also occur on the way back, and bits erased there count.  For exact values
+this holds: the inverse of a function reaches its end only from where the function reaches its own.
+Rounded numbers may change only in code that is its own inverse, except for additions to results.
+Such code creates its registers, and begins with the same values in either direction; the values are
+created, exchanged, or added to zero once, and undone to the last bit.
 """
 
 from __future__ import annotations

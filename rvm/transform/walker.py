@@ -1,12 +1,12 @@
-"""The walk over a function that makes another on its registers and their duals.
+"""The walk over a function that generates another one on its registers and their duals.
 
-One walk serves adjoints, which go against the code, and tangents, which go along it; what becomes
-of each instruction is said by a table of rules.
+One walk serves adjoints, which go against the code, and tangents, which go along it; a table of
+rules determines the result for each instruction.
 
-A function may do more in one direction than in the other.  A register that is made with `fresh`,
-turned over, and forgotten with `drop` at the end holds forwards.  When the function is undone it
-begins as the zero that `drop` has for it, and holds nowhere.  So a branch on it tells the
-directions apart, and is code like any other.
+A function may do more in one direction than in the other.  A bool that is created with `fresh`,
+negated, and dropped with `drop` at the end is true forwards.  When the function is undone, it
+begins as the zero that undoing `drop` creates, and is false everywhere.  So a branch on it
+distinguishes the directions, and is ordinary code.
 """
 
 from __future__ import annotations

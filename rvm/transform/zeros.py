@@ -1,10 +1,12 @@
 """Adjoints that are always zero on the way back, whatever the inputs.
 
-An ancilla's adjoint begins as zero where the ancilla was freed, and stays zero until something
-gains that is not: while a function undoes what it uncomputed, nothing that it holds is known to
-the loss.  Gains from such an adjoint are none, and need not be computed on the way back.
+An ancilla's adjoint begins as zero where the ancilla was freed, and stays zero until a contribution
+that is not zero is added: while a function undoes its uncomputation, the loss does not depend on
+its values.  Such an adjoint contributes nothing, and its terms need not be computed on the way
+back.
 
-A data flow on a function from its end to its beginning, the way the adjoint goes.
+This is a data-flow analysis of a function from its end to its beginning, the direction of the
+adjoint.
 """
 
 from __future__ import annotations

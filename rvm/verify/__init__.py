@@ -1,11 +1,10 @@
 """The verifier: everything that can be known to be unsound is refused before a run.
 
-`findings` collects, `verify` refuses.  A program without findings has operands
-of sound types, jumps that are matched pairs within one function, every ancilla
-live where it is used and freed on every way to the end, calls whose arguments
-fit, and no instruction whose destination is certainly also read.  What only
-the run can know (`x[i]` against `x[j]`, lengths, conditions) is checked there;
-`rvm.verify.conflicts` says which of it.
+`findings` collects, `verify` refuses.  A program without findings has operands of sound types,
+jumps that are matched pairs within one function, every ancilla live where it is used and freed on
+every path to the end, calls whose arguments fit, and no instruction whose destination is certainly
+also read.  Properties that only a run can know (`x[i]` against `x[j]`, lengths, conditions) are
+checked there; `rvm.verify.conflicts` lists them.
 """
 
 from __future__ import annotations

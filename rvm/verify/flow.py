@@ -1,9 +1,9 @@
-"""Control flow of a function: positions, what follows what, and what is live where.
+"""Control flow of a function: positions, their successors, and liveness.
 
-A *position* is where a machine stands: position p is in front of instruction p,
-and position n is the end of n instructions.  A jump never leaves its function
-and lands after the come-from that names it, so that no code can be entered in
-its middle: the only ways in are position 0 (forwards) and n (backwards).
+A *position* is where a machine can be: position p is before instruction p, and position n is the
+end of n instructions.  A jump never leaves its function and lands after the come-from that names
+it, so code cannot be entered in the middle: the only entries are position 0 (forwards) and n
+(backwards).
 
 Control passes a `br` whose condition is the constant true only by jumping, and
 a `cf` whose condition is the constant true only by landing; edges that a

@@ -1,7 +1,7 @@
 """Value numbers: values with the same number are equal, whatever the inputs are.
 
 Each register has the number of its value, and an item, which is an instruction or a whole loop or
-`if`, maps the numbers before it to those after it (J.  Cocke and J.  T.  Schwartz, 1970).  This
+`if`, maps the numbers before it to those after it (J. Cocke and J. T. Schwartz, 1970).  This
 mapping is recorded in both directions: if the inverse of the item finds the numbers that the item
 left, it restores the numbers before it.
 

@@ -26,7 +26,7 @@ class Writer:
         self.nesting = nesting
         """How deeply maps and folds may stand inside of each other's functions."""
         self.more = more
-        """Whether there are terms that the small language of paper 003 has not."""
+        """Whether there are terms that the small language of the paper lacks."""
         self.count = 0
 
     def new(self, stem: str) -> str:

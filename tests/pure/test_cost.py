@@ -1,4 +1,4 @@
-"""The account of paper 003, and its bound in the reading in which it is true."""
+"""The cost account of the paper, and its bound in the reading in which it is true."""
 
 from __future__ import annotations
 

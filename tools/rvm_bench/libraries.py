@@ -1,8 +1,8 @@
 """Peers by library: JAX, PyTorch, autograd and Numba as their users call them.
 
 A workload gives the function, from inputs by name to results by name, and the name of the real
-scalar that is differentiated or seeds of several results.  Whole numbers and arrays of them are
-static: what is compiled knows them.  Compiling happens at the first call and is not timed.
+scalar that is differentiated or seeds of several results.  Integers and arrays of them are static:
+compiled code knows them.  Compiling happens at the first call and is not timed.
 """
 
 from __future__ import annotations

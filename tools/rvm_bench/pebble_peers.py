@@ -1,8 +1,8 @@
 """The same chains by other libraries' schedules: checkpoint_schedules and pyrevolve.
 
-Each contestant is a function that makes a schedule and gives, for each of its actions, how many
-steps that does forwards; the steps done with their adjoints are among them.  Such a number, summed
-up, is the same for all optimal schedules.  Times are seconds of the processor.
+Each contestant is a function that makes a schedule and returns, for each of its actions, the number
+of steps forwards, including those done with their adjoints.  The sum of these numbers is the same
+for all optimal schedules.  Times are seconds of processor time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What plans cost: to make, to stream, and to follow, by strategy, length and budget.
+"""The cost of plans: to make, to stream, and to follow, by strategy, length and budget.
 
 `python -m rvm_bench.pebbling` prints the table of plans, how fast whole schedules of a
 million steps stream, and what other libraries take for the same chains, as far as they are

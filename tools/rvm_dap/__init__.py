@@ -1,6 +1,6 @@
 """The Debug Adapter Protocol: editors as clients of a debugging session.
 
-`server` reads requests and writes answers, `adapter` hands each request to the function that is
-entered for it; those stand in modules by what they are about, and use the session that
-`rvm debug` uses.  The protocol: https://microsoft.github.io/debug-adapter-protocol/.
+`server` reads requests and writes answers, `adapter` passes each request to the function that is
+registered for it; those are in modules by topic, and use the same session as `rvm debug`.  The
+protocol: https://microsoft.github.io/debug-adapter-protocol/.
 """

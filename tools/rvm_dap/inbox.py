@@ -1,8 +1,8 @@
-"""Requests that wait for the worker, and the word that a journey has to end for one of them.
+"""Requests that wait for the worker, and the signal that a journey has to end for one of them.
 
-A reader puts requests in while the worker may be running a program.  Some of them end the run at
-the next instruction boundary: `pause` and its like for good, changes of breakpoints for the
-moment that they take.  All else has to wait for the program to stop, and is refused.
+A reader adds requests while the worker may be running a program.  Some of them end the run at the
+next instruction boundary: `pause` and similar ones for good, changes of breakpoints only until they
+are made.  All others must wait for the program to stop, and are refused.
 """
 
 from __future__ import annotations

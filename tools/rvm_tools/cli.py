@@ -1,8 +1,8 @@
 """The command line `rvm`: a group that imports a command when it is used.
 
-Errors end here.  Results go to standard output, messages to standard error, and the exit code
-says what happened: 0 fine, 1 an error in the program or its input, 2 wrong usage, 3 a fault of
-the machine, 4 a reversibility check failed, 70 a bug of ours, 130 interrupted.
+Errors are handled here.  Results go to standard output, messages to standard error, and the exit
+code is 0 for success, 1 for an error in the program or its input, 2 for wrong usage, 3 for a fault
+of the machine, 4 for a failed reversibility check, 70 for a bug of ours, 130 if interrupted.
 """
 
 from __future__ import annotations

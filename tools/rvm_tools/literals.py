@@ -1,9 +1,8 @@
 """Reading values as people write them: `3`, `2+1j`, `[1, 2.5]`, `{pos: 1}`, `"hello"`, `@data.csv`.
 
-What is read has no type yet: numbers are int, Decimal, float (for inf and nan) or complex; texts
-bytes; lists and records Python lists and dicts; `Typed`, `MadeArray` and `File` what is said of
-them below.
-`rvm_tools.values` gives it the type of a parameter.
+The result has no type yet: numbers are int, Decimal, float (for inf and nan) or complex; texts are
+bytes; lists and records are Python lists and dicts; `Typed`, `MadeArray` and `File` are described
+below.  `rvm_tools.values` converts it to the type of a parameter.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Taylor propagation: gradient and Hessian of a loss in one run back.
 
-Where tangents of the gradient program need a run for each direction, here all second derivatives go
-back together: a matrix of as many rows and columns as the machine holds real numbers.
+While tangents of the gradient program need a run for each direction, here all second derivatives
+are propagated back together: a matrix with a row and a column for each real number in the machine.
 """
 
 from __future__ import annotations

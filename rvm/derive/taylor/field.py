@@ -1,16 +1,16 @@
-"""The first and second derivatives of a loss by everything that a machine holds.
+"""The first and second derivatives of a loss with respect to all values in a machine.
 
-A *slot* stands for one real number of the machine: that of a scalar is an int, those of an array an
-integer array of its shape.  A complex number has two neighbouring slots, of which the first is
-named.  `Field` holds the vector g of first and the symmetric matrix h of second derivatives by all
-slots in use, and takes them from the new values of an instruction to the old:
+A *slot* represents one real number of the machine: that of a scalar is an int, those of an array an
+integer array of its shape.  A complex number has two neighbouring slots, and is identified by the
+first.  `Field` holds the vector g of first and the symmetric matrix h of second derivatives with
+respect to all slots in use, and converts them from the new values of an instruction to the old:
 
     g' = Jᵀ g,    h' = Jᵀ h J + Σₖ gₖ d²Fₖ
 
-where J is the Jacobian of the instruction F, the identity but for the slots that it touches.  Only
-their rows and columns are computed.  Slots in which nothing has arrived yet, in g or in h, pass
-nothing on, through infinite derivatives either.  Source: J.-G. Liu and T. Zhao, "Instruction level
-automatic differentiation on a reversible Turing machine" (2020), section III.
+where J is the Jacobian of the instruction F, which is the identity except for the slots that it
+touches.  Only their rows and columns are computed.  Slots whose entries in g and h are still zero
+pass nothing on, even through infinite derivatives.  Source: J.-G. Liu and T. Zhao, "Instruction
+level automatic differentiation on a reversible Turing machine" (2020), section III.
 """
 
 from __future__ import annotations

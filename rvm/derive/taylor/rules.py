@@ -1,9 +1,9 @@
-"""The rule by which computed values arrive in places, undone: what they were computed from gains.
+"""The rule for propagating derivatives back from places to the values computed into them.
 
-A formula of real numbers, of single ones or element by element, has one derivative by each operand
-and one by each pair of them.  Of others, functions of whole arrays or of complex numbers, tangents
-along each real number that is read are the columns of the Jacobian, and the tangents of what
-adjoints gain those of the second derivatives.  Either is found once, as a graph of functions.
+A formula of real numbers, single or elementwise, has one derivative for each operand and one for
+each pair of operands.  For other functions, of whole arrays or of complex numbers, the columns of
+the Jacobian are tangents along each real number that is read, and second derivatives are tangents
+of the adjoints' terms.  Either is found once, as a graph of functions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """An iteration as values: every change of a register or an element creates a new one.
 
 The body is traversed once, as a run would do.  Each value assigned to a scalar or an element gets a
-new register (R.  Cytron et al., "Efficiently computing static single assignment form", 1991), which
+new register (R. Cytron et al., "Efficiently computing static single assignment form", 1991), which
 later reads use.  Branches become *arms*, which are executed for some of the lanes (iterations);
 after them values are merged.
 """

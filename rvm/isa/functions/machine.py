@@ -1,9 +1,9 @@
-"""Functions as this machine's libraries compute them: libm, NumPy and the BLAS that NumPy has.
+"""Functions as computed by this machine's libraries: libm, NumPy and the BLAS that NumPy uses.
 
-A run with `bits="machine"` has them in the place of those that the table states; their names begin
-with `machine.`, which no program's text can say.  They are what those are but for their last bits,
-which depend on the libraries and the processor.  Programs for machine code, which the stated ones
-suit, have large products of matrices only, under names that begin with `blas.`.
+A run with `bits="machine"` uses them instead of those that the table specifies; their names begin
+with `machine.`, which cannot be written in a program's text.  They are the same functions except
+for the last bits, which depend on the libraries and the processor.  Machine code keeps the
+specified functions, except for large products of matrices, under names that begin with `blas.`.
 """
 
 from __future__ import annotations

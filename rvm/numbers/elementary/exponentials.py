@@ -1,4 +1,4 @@
-"""exp and what is made of it, by a table of 128 powers of 2 and a short polynomial.
+"""exp and functions based on it, by a table of 128 powers of 2 and a short polynomial.
 
 The reduction is that of P. T. P. Tang, "Table-driven implementation of the exponential function in
 IEEE floating-point arithmetic", ACM TOMS 15 (1989).

@@ -1,8 +1,9 @@
 """The logarithm of the gamma function and its derivatives.
 
-Up to 8 by tables of polynomials, four an octave, of what is left when the zeros are divided out;
-beyond by Stirling's series; below 0 by reflection. Near their zeros below 0, of which there are
-two between each pair of poles, results have an absolute error of about 2**-53, no relative one.
+Up to 8 they use tables of polynomials, four per octave, for the quotient by the zeros; beyond,
+Stirling's series; below 0, reflection.  Near their zeros below 0, of which there are two between
+each pair of poles, results have an absolute error of about 2**-53, and no bound on the relative
+error.
 """
 
 from __future__ import annotations

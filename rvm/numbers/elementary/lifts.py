@@ -1,8 +1,9 @@
 """The factors of the shears that rotate by an angle, in words of 64 bits.
 
-Those of `rvm.numbers.lifting`, which are correctly rounded; here to some 2**-98, and where that
-leaves a doubt (once in some 2**33 times) there is none.  Angles are m * 2**e; u is what is left of
-one, within a quarter turn, when half turns are taken off.
+These are the factors of `rvm.numbers.lifting`, which are correctly rounded.  Here they are computed
+to some 2**-98, and if that leaves the rounding in doubt (once in some 2**33 cases) there is no
+result.  Angles are m * 2**e; u is the remainder of an angle, within a quarter turn, after half
+turns are removed.
 """
 
 from __future__ import annotations

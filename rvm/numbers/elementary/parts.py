@@ -1,7 +1,7 @@
 """Functions of complex numbers by their parts: each takes and gives pairs (real, imaginary) of f64.
 
-They have the same bits wherever they are evaluated.  Errors are those of a number, not of each
-part: one that is much smaller than the other has fewer digits of its own.
+They have the same bits wherever they are evaluated.  Errors are those of the complex number, not of
+each part: a part that is much smaller than the other has fewer correct digits.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The debugger: a session without a screen, and its user interfaces for people and scripts.
 
-`session.Session` is the model: methods that travel, stop and look.  `commands` are its text
+`session.Session` is the model: methods that travel, stop and inspect.  `commands` are its text
 commands; the prompt, scripts and other front ends are thin clients of the two.
 """
 

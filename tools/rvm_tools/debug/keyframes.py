@@ -1,9 +1,9 @@
-"""The past as it was: states kept on the way, from which a run is done again.
+"""The past exactly as it was: states that are kept, from which a run is repeated.
 
-Where no bit is lost, running the inverse code leads to the states that were.  Elsewhere it leads
-near them at best: there a state of the past is made by running forwards from a keyframe before it,
-and a way back by running the ticks before it again in strict mode, whose log the inverse code then
-takes out.  Edits are part of a session's past: what is run again comes to them again.
+If no bit is lost, running the inverse code leads to the original states.  Otherwise it leads near
+them at best: then a state of the past is computed by running forwards from a keyframe before it.
+To go back from there, the ticks before it are run in strict mode, whose log corrects the inverse
+code.  Edits are part of a session's past: repeated runs include them.
 """
 
 from __future__ import annotations

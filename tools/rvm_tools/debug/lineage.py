@@ -1,4 +1,4 @@
-"""The origin of a value: a walk back along swaps, moves and copies to where it was made.
+"""The origin of a value: a walk back along swaps, moves and copies to where it was created.
 
 Each leg goes back to the last instruction that changed the place, and finds in its statements what
 it stored: another place's value (then the walk continues with that one), or a computed one.

@@ -1,9 +1,9 @@
-"""Where lines of a source begin in code, and what people call places to stop at.
+"""Where lines of a source begin in code, and the names of places to stop at.
 
-Positions here are those of code that time goes forwards through: a function's own code where it
-was called, its inverse where it is being undone.  A position begins a line if the instruction
-before it belongs to another; a run of nothing but come-froms and unconditional jumps begins none,
-because a jump may pass it by.
+Positions here are those of code that runs forwards in time: a function's own code where it was
+called, its inverse where it is being undone.  A position begins a line if the instruction before it
+belongs to another; a sequence of only come-froms and unconditional jumps begins none, because a
+jump may skip it.
 """
 
 from __future__ import annotations

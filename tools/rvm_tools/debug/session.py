@@ -1,9 +1,9 @@
 """A debugging session: a debugger without a screen.
 
-Methods travel, set probes and look; each journey ends in a `Stop`.  Going back is running the
-inverse code where that leads to what was, and else running again from a keyframe: a session holds
-no more than those, whatever the time.
-Between commands the machine faces forwards, and stands before the instruction to come.
+Methods travel, set probes and inspect; each journey ends in a `Stop`.  Going back runs the inverse
+code if that leads to the original states, and otherwise repeats the run from a keyframe: a session
+stores only keyframes, whatever the time.  Between commands the machine faces forwards, and is
+before the next instruction.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The traps of a session: from its breakpoints and watchpoints to positions of code.
 
-Breakpoints are places between instructions, and the same places in both directions: running
-back, a stop is after the instruction that was undone, which is before it as time goes.
-Watchpoints are instrumented only where something may change or read what they watch.
+Breakpoints are positions between instructions, the same in both directions: running back, a stop is
+after the instruction that was undone, which is before it in time.  Watchpoints are instrumented
+only where something may change or read their place.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Running a machine in either direction until something is worth stopping for.
 
-The engine runs freely from trap to trap; what a trap's guard could not tell is judged here: how
-often to ignore it, whether a watched place has changed in this very tick, whether its frame is
-still there.  Between journeys the machine always faces forwards and no code is armed, so that a
-seek runs the same code as if there were no debugger.
+The engine runs freely from trap to trap; conditions that a trap's guard cannot test are tested
+here: how often to ignore it, whether a watched place has changed in this tick, whether its frame
+still exists.  Between journeys the machine always faces forwards and no code is armed, so a seek
+runs the same code as without a debugger.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The values of watched places, wherever they are stored at the moment.
 
-Scalars are copied into a call and out again, so in between they are in the callee's parameter;
-arrays are one memory under many names.
+Scalars are copied into a call and out again, so meanwhile they are in the callee's parameter;
+arrays are the same memory under several names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A trace as other tools read it: callgrind, Perfetto (Chrome's trace events), speedscope, folded.
+"""A trace in the formats of other tools: callgrind, Perfetto, speedscope, folded stacks.
 
 Formats: the callgrind manual's "Callgrind Format Specification"; "Trace Event Format" (Google,
 2016); speedscope's file-format-schema.json; Brendan Gregg's folded stacks.
