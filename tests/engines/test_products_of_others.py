@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
+from sizes import thin
 
 import rvm
 from rvm.engines import executing
@@ -52,6 +54,7 @@ VALUES = {
 }
 
 
+@cache
 def library(t: str, shape: str) -> Any:
     names, dims, at, _ = SHAPES[shape]
     text = TEXT.replace("SHAPE", names).replace("DIMS", dims).replace("AT", at)
@@ -74,6 +77,7 @@ def test_it_is_the_product(shape: str) -> None:
     assert y.ravel().tolist() == [float(v) for v in want]
 
 
+@thin
 @pytest.mark.parametrize("values", VALUES)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("t", ["f64", "f32"])

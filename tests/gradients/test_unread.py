@@ -7,11 +7,13 @@ as they were.
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 from gradients.agreeing import bits
+from sizes import thin
 
 import rvm
 from rvm.derive.direct_gradient import ThereAndBack
@@ -118,6 +120,7 @@ INPUTS = {
 }
 
 
+@cache
 def loaded(text: str) -> Any:
     return rvm.assemble(text)["main"]
 
@@ -171,6 +174,7 @@ def outcome(f: Any, engine: str, begun: float, values: dict[str, Any], **options
     return out
 
 
+@thin
 @pytest.mark.parametrize("values", INPUTS)
 @pytest.mark.parametrize("name", ABLE)
 def test_they_have_the_gradients_and_errors_of_runs_there_and_back(name: str, values: str) -> None:
@@ -190,7 +194,7 @@ def test_they_have_the_gradients_and_errors_of_runs_there_and_back(name: str, va
 
 
 def test_machine_code_goes_back_only() -> None:
-    f = loaded(ROUTINE).with_options(engine="native")
+    f = rvm.assemble(ROUTINE)["main"].with_options(engine="native")
     n = {"y": np.zeros(3), "x": np.arange(3.0), "k": np.zeros(3, np.int64)}
     f.vjp({"y": np.ones(3)}, n)
     f.value_and_grad(n, loss="y[0]")
