@@ -45,28 +45,28 @@ _enter(
     "alloc",
     "free",
     "x:reg:T v:use:T",
-    "Make an ancilla x that holds v (an array everywhere, a stack empty).",
+    "Create an ancilla x that holds v (an array in every element; a stack is empty).",
     lambda i: Alloc(_place(i, 0), i.args[1] if len(i.args) > 1 else None),
 )
 _enter(
     "free",
     "alloc",
     "x:reg:T v:use:T",
-    "Check that x holds v (a stack: that it is empty), then drop it.",
+    "Check that x holds v (a stack: that it is empty), then remove it.",
     lambda i: Free(_place(i, 0), i.args[1] if len(i.args) > 1 else None),
 )
 _enter(
     "fresh",
     "drop",
     "x:reg:T",
-    "Make an ancilla x that holds zero; its inverse forgets what x holds.",
+    "Create an ancilla x that holds zero; its inverse removes x, whatever it holds.",
     lambda i: Fresh(_place(i, 0)),
 )
 _enter(
     "drop",
     "fresh",
     "x:reg:T",
-    "Forget x, whatever it holds; its inverse makes it anew with zero.  Bits are erased.",
+    "Remove x, whatever it holds; its inverse creates it with zero.  Bits are erased.",
     lambda i: Drop(_place(i, 0)),
 )
 _enter(
@@ -94,7 +94,7 @@ _enter(
     "cf",
     "br",
     "c:use:bool",
-    "Come-from: landed on from its branch c must hold, fallen into it must not.",
+    "The end of a branch: c must hold if its branch jumps to it, and must not hold otherwise.",
     lambda i: Land(i.args[0], i.aux),
 )
 _enter(

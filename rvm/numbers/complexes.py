@@ -2,7 +2,7 @@
 
 Products are computed from the four products of parts, quotients by R. L. Smith's method (by zero:
 infinities and NaN), powers by squaring if the exponent is a whole number below 101, otherwise by
-the modulus and the angle.  Functions are texts over those of f64, with the branch cuts of C99; if a
+the modulus and the angle. Functions are texts over those of f64, with the branch cuts of C99; if a
 part is infinite or NaN, their values are those of C99.
 """
 

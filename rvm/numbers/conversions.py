@@ -1,10 +1,10 @@
 """Conversions between number types, and functions of f64 on other real types.
 
-Integers to integers wrap; a float or fixed-point number to an integer drops its fraction (rounds to
-zero), an integer or float to a fixed-point number rounds to nearest, ties to even: what does not
-fit, NaN and infinities among it, is an error (R009). To bool: whether the number is not zero. To a
-float: the nearest. To log64: the logarithm of the nearest f64, -inf for 0 and NaN for what is
-negative; from log64: by `exp`, in f64.
+Conversions between integers wrap. Floats and fixed-point numbers are truncated to integers
+(rounded to zero); integers and floats are rounded to fixed-point numbers to nearest, ties to even.
+A number that does not fit, NaN or an infinity is an error (R009). To bool: whether the number is
+not zero. To a float: the nearest. To log64: the logarithm of the nearest f64, -inf for 0 and NaN
+for negative numbers; from log64: by `exp`, in f64.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Fixed-point numbers: 64-bit integers in units of 2**-frac.
 
-`+` and `-` wrap around as two's complement integers do, so that they undo each other on every
-value; so do `sum`, and the sums of products in `dot` and `@`. Products and quotients are exact
-before they are rounded once, to nearest, ties to even; a division by zero is an error (R005).
-Powers and all other functions of the table are correctly rounded: the exact value to nearest, ties
-to even. A result that does not fit, and one that there is not, is an error (R009).
+`+` and `-` wrap around like two's complement integers, so that they always undo each other; so do
+`sum`, and the sums of products in `dot` and `@`. Products and quotients are exact before they are
+rounded once, to nearest, ties to even; a division by zero is an error (R005). Powers and all other
+functions of the table are correctly rounded: the exact value to nearest, ties to even. A result
+that does not fit or does not exist is an error (R009).
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 `f64` and `f32` follow IEEE 754 everywhere: 1/0 is an infinity, log 0 is -inf, the square root of -1
 is NaN, an overflow is an infinity; nothing raises an exception. An `f32` scalar is a Python float
-that is rounded already; its arithmetic is that of f64, rounded once more, which for `+ - * /` and
+that is already rounded; its arithmetic is that of f64, rounded once more, which for `+ - * /` and
 sqrt is the correctly rounded f32 result. `min` and `max` give NaN if an argument is NaN, and the
 first of two equal arguments; `sign` of a zero is 0. `x // y` and `x % y` round to minus infinity,
-as Python's; by zero they are what IEEE 754 and NumPy say (an infinity or NaN, and NaN). `x ** n`
-with an i64 exponent converts the exponent to f64.
-Elementary functions are those of `rvm.numbers.elementary`.
+as in Python; by zero they follow IEEE 754 and NumPy (an infinity or NaN, and NaN). `x ** n` with
+an i64 exponent converts the exponent to f64. Elementary functions are those of
+`rvm.numbers.elementary`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Integers and bool.
 
-`i8 i16 i32 i64 u8 u16 u32 u64` are two's complement and wrap silently, so that `+` and `-` undo
-each other on every value. `//` and `%` round to minus infinity, as Python's; by zero they are an
-error (R005), and the least value divided by -1 wraps to itself. `**` wraps too; to a negative
-power only 1 and -1 have a value (0: R005, others: R015). A shift by the width or more leaves 0 (or
--1 for a negative number shifted right), by a negative count it is an error (R015); a rotation
-takes its count modulo the width.
+`i8 i16 i32 i64 u8 u16 u32 u64` are in two's complement and wrap without a message, so that `+` and
+`-` always undo each other. `//` and `%` round to minus infinity, as in Python; by zero they are an
+error (R005), and the smallest value divided by -1 wraps to itself. `**` wraps too; only 1 and -1
+have values for negative powers (0: R005, others: R015). A shift by the width or more leaves 0 (or
+-1 for a negative number shifted right), and a shift by a negative count is an error (R015); a
+rotation takes its count modulo the width.
 
 A bool is one bit: `^` accumulates, `~` is not.
 """

@@ -24,11 +24,11 @@ from rvm.types import BOOL, F64, I64, SCALARS, Scalar, ValueType, elem_of, rank_
 _HEAD = """\
 # The instruction set
 
-This page is made from the tables `rvm.isa.OPCODES` and `rvm.isa.FUNCTIONS` by
-`python -m rvm_tools.isa_page > docs/isa.md`; a test keeps it as they are. `docs/language.md` says
-how the assembly language writes instructions, `docs/adding-an-opcode.md` how to add to them.
+This page is generated from the tables `rvm.isa.OPCODES` and `rvm.isa.FUNCTIONS` by
+`python -m rvm_tools.isa_page > docs/isa.md`; a test keeps them in agreement. `docs/language.md`
+describes the syntax of instructions, `docs/adding-an-opcode.md` how to add new ones.
 """
-MODES = {"mut": "changed", "use": "read", "reg": "made or dropped", "stack": "stack"}
+MODES = {"mut": "changed", "use": "read", "reg": "created or removed", "stack": "stack"}
 _NUMBERS = ("integers", "fixedpoint", "floats", "complexes", "logs", "conversions")
 
 
@@ -48,7 +48,7 @@ def members(cls: str) -> list[str]:
 
 def _classes() -> Iterator[str]:
     yield "## Classes of types\n"
-    yield "Instructions and functions say by these names which types they take.\n"
+    yield "These names denote the types that instructions and functions take.\n"
     yield "| class | types |\n|---|---|"
     for cls in CLASSES:
         yield f"| {cls} | {' '.join(members(cls))} |"
@@ -76,11 +76,11 @@ def _undone(row: OpRow) -> str:
 def _opcodes() -> Iterator[str]:
     yield "## Instructions\n"
     yield (
-        "T is the type of the operands, one of the class named. An operand is changed, or only "
-        "read; what is changed never overlaps what is read. *Cost* is the class that executing it "
-        "counts in, besides what its expressions count.\n"
+        "T is the type of the operands, from the class given. An operand is changed, or only "
+        "read; changed operands never overlap the others. *Cost* is the class in which executing "
+        "the instruction counts, in addition to its expressions.\n"
     )
-    yield "| instruction | does | inverse | T | cost |\n|---|---|---|---|---|"
+    yield "| instruction | description | inverse | T | cost |\n|---|---|---|---|---|"
     for row in OPCODES.values():
         yield (
             f"| {_code(_written(row))} | {_cell(_meaning(row))} | "
@@ -156,12 +156,12 @@ def _with_places(node: Expr) -> Expr:
 def _functions() -> Iterator[str]:
     yield "## Functions\n"
     yield (
-        "Pure functions of an instruction's expressions. A function of numbers takes arrays too, "
-        "element by element, with NumPy's broadcasting. *Derivative*: what the adjoint of each "
-        "argument gains when that of the result is `g`, for f64; — where there is none, because "
-        "the function is constant between steps or not of real numbers.\n"
+        "Pure functions for the expressions of instructions. A function of numbers takes arrays "
+        "too, element by element, with NumPy's broadcasting. *Derivative*: the term that is added "
+        "to the adjoint of each argument if the adjoint of the result is `g`, for f64; — if there "
+        "is none, because the function is piecewise constant or not of real numbers.\n"
     )
-    yield "| function | gives | of types | cost | derivative |\n|---|---|---|---|---|"
+    yield "| function | result | types | cost | derivative |\n|---|---|---|---|---|"
     for row in FUNCTIONS.values():
         names = argument_names(row)
         types, result = _typings(row)
