@@ -54,7 +54,7 @@ class Cursor:
         """If the line is in another language's notation, report ours, and stop parsing the line."""
 
     def too_deep(self, what: str, most: int, hint: str = "") -> NoReturn:
-        """Report that something nests deeper than it may here (A046), and give up."""
+        """Report that something is nested too deeply (A046), and stop."""
         i = self.i
         message = f"{what} deeper than {most} levels"
         self.depth = 0

@@ -76,7 +76,7 @@ Types = Mapping[str, TypeValue]
 
 
 def length_name(parameter: str, axis: int) -> str:
-    """The name of a length of what a type parameter stands for: none that a word could be."""
+    """The name for a length of a type parameter's type, which no word can be."""
     return f"`{plain(parameter)}.{axis}`"
 
 

@@ -55,7 +55,7 @@ class Holding(Iterations):
     # In place.
 
     def replace(self, stat: Replace) -> None:
-        """A new value beside the old one, which is taken away by it, and the two exchanged."""
+        """Compute a new value, uncompute the old one from it, and exchange the two."""
         place, name = stat.place, stat.name
         if not isinstance(place, Ref):
             self.reject("A052", "`replace` takes a place", place)
@@ -76,7 +76,7 @@ class Holding(Iterations):
         self._memory("free", held, stat)
 
     def _apply_to(self, target: Ref, call: str, op: str, node: Node, stat: Stat) -> None:
-        """A function that is called, or an expression that is added or taken away."""
+        """A function that is called, or an expression that is added or subtracted."""
         with self.holding(stat):
             if not self._is_called(node):
                 t = self.operand(target).type

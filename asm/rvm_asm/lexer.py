@@ -96,7 +96,7 @@ def lex(file: SourceFile, report: Reporter) -> Tokens:
             elif k == IS_CHARACTER:
                 add_kind(CHARACTER)
             else:
-                # The parser gives up the line at this token, without a word more.
+                # The parser abandons the line at this token, without another message.
                 _complain(text, start, report)
                 add_kind(WRONG)
             add_text(text)

@@ -76,7 +76,7 @@ class Memory(Operations):
         self.put(Instr(stat.name, done), stat, templates)
 
     def _alloc_text(self, stat: AllocStat, leaf: Slot) -> None:
-        """An array of zeros, and a text that is added to it; before it is freed, taken away."""
+        """An array of zeros, and a text that is added to it, and subtracted before it is freed."""
         d = stat.declared
         assert stat.value is not None
         zeros = AllocStat(stat.name, d, None, stat.start, stat.end)

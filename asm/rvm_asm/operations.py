@@ -282,7 +282,7 @@ class Operations(CodeEmitter):
     # Macros.
 
     def expand(self, stat: OpStat) -> None:
-        """The use of a macro: its body, in a scope of its own."""
+        """The use of a macro: its body, in a separate scope."""
         macro = self.program.macros[stat.name]
         if len(stat.args) != len(macro.formals):
             words = ", ".join(f.text for f in macro.formals) or "none"

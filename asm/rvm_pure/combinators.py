@@ -1,4 +1,4 @@
-"""What stands for control flow in traced functions: maps, folds, loops, choices."""
+"""Control flow in traced functions: maps, folds, loops, choices."""
 
 from __future__ import annotations
 

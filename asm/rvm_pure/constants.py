@@ -33,7 +33,7 @@ def constant(e: Term) -> Any:
 
 
 def is_value(e: Term) -> bool:
-    """Whether a term takes no work: it is put in wherever it is used."""
+    """Whether a term takes no work, so that it can be substituted wherever it is used."""
     match e:
         case Num() | Var():
             return True

@@ -63,7 +63,7 @@ class Lowering(States):
     def functions(self, fresh: bool = False) -> list[Func]:
         """The function, whose first parameter is what the value is added to, and its loops' steps.
 
-        If that is `fresh`, it holds zeros before, and infinities are taken away again.
+        If that is `fresh`, it holds zeros before, and infinities are removed again.
         StageFault where a budget of bytes is asked for, and a state's size is not known.
         """
         d = self.d
@@ -178,7 +178,7 @@ class Lowering(States):
         return [*self.add(place, a, env), *self.add(place, minus, env)]
 
     def first(self, part: Term, e: Term, env: Env, then: Then) -> list[Stat]:
-        """Statements over a term one part of which is made before, and taken away after."""
+        """Statements over a term, one part of which is computed before and uncomputed after."""
         name = self.names.new("t")
         var = Var(name, type=part.type, start=part.start, end=part.end)
         rest = replaced(e, part, var)
@@ -261,7 +261,7 @@ class Lowering(States):
         return once or is_light(one)
 
     def _held(self, name: str, e: Term, env: Env, body: Callable[[Env], list[Stat]]) -> list[Stat]:
-        """Statements over a value that is made before, and taken away after."""
+        """Statements over a value that is computed before and uncomputed after."""
         fold = self.as_loop(e) if isinstance(e, Loop) else e
         if isinstance(fold, Fold) and fold.kind in ("reduce", "foldl") and summand(fold.fn) is None:
             # The last state is the value.

@@ -49,7 +49,7 @@ class States(Syntax):
         self.exchanges = False
         """Whether states that are arrays are exchanged, too, as numbers are: infinities come back.
 
-        Else they are added and taken away whole, which machine code does in a fifth of the time.
+        Otherwise they are added and subtracted whole, which takes machine code a fifth of the time.
         """
         self.steps: list[Func] = []
         """The functions that schedules play."""
@@ -60,7 +60,7 @@ class States(Syntax):
 
     @abstractmethod
     def first(self, part: Term, e: Term, env: Env, then: Then) -> list[Stat]:
-        """Statements over a term one part of which is made before, and taken away after."""
+        """Statements over a term, one part of which is computed before and uncomputed after."""
 
     def note(
         self, name: str, text: str, e: Term, count: str = "", more: Term | None = None
@@ -76,7 +76,7 @@ class States(Syntax):
         self.notes.setdefault(name, (text, f"{t}{size}"))
 
     def last_state(self, e: Fold, env: Env, result: Then) -> list[Stat]:
-        """The last state of a fold, made before what uses it and taken away after.
+        """The last state of a fold, computed before its uses and uncomputed after.
 
         It is updated in place if it can be, else a schedule is played, or all states are kept.
         """

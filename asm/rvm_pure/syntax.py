@@ -23,7 +23,7 @@ class Syntax:
         self.d = d
         self.start, self.end = d.name.start, d.name.end
         self.fixed = {*(p.name for p in d.params), *lengths_of(d.params)}
-        """Names that stand for what they stand for in types, too."""
+        """Names that have the same meaning in types."""
         self.names = Names(self.fixed)
 
     def ref(self, name: str, at: Term | None = None) -> Ref:

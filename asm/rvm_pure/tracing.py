@@ -1,4 +1,4 @@
-"""NumPy functions as terms: run once, on values that record what is done with them."""
+"""NumPy functions as terms: run once, on values that record operations."""
 
 from __future__ import annotations
 

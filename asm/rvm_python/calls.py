@@ -376,5 +376,5 @@ def _is_text(e: ast.expr) -> bool:
 
 
 def _several(e: ast.expr) -> Sequence[ast.expr]:
-    """The parts of a tuple, or the one value that stands for a tuple of one."""
+    """The parts of a tuple, or the single value in place of a tuple of one."""
     return e.elts if isinstance(e, (ast.Tuple, ast.List)) else (e,)

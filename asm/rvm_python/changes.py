@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 MAX_SHOWN = 60
 Changed = Callable[[ast.Call], Sequence[ast.expr]]
-"""The arguments that a call on a line of its own changes."""
+"""The arguments that a call on a separate line changes."""
 
 
 def root(e: ast.AST) -> str:

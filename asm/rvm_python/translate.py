@@ -149,7 +149,7 @@ class Translation:
         return out
 
     def _is_stack(self, name: str) -> bool:
-        """Whether a parameter is a stack: by its annotation, or by what is done with it."""
+        """Whether a parameter is a stack: by its annotation, or by its uses."""
         if name in self._open:
             return name in self._stacks
         param = next((p for p in self._func.params if plain(p.name) == name), None)

@@ -57,7 +57,7 @@ class Unit:
         return name
 
     def stacks(self, origin: PythonOrigin) -> set[str]:
-        """The parameters of a function that are stacks by what is done with them."""
+        """The parameters of a function that are stacks, by their uses."""
         work = True
         while work:
             work = False

@@ -72,7 +72,7 @@ class Relay:
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         # Where signals come faster than this finds out who is to wait, each would interrupt the one
-        # before: the same signal again is one with that which has not been handled yet.
+        # before: a signal that arrives again before it was handled counts once.
         asking = frame
         while asking is not None and asking.f_code in _ASKING:
             known = asking.f_locals

@@ -74,7 +74,7 @@ class Code:
         return telling(self.function)
 
     def behind(self, pc: int) -> int | None:
-        """Where what is done only forwards ends, and the position is inside of that."""
+        """The end of the forward-only part that the position is inside."""
         for start, instr in enumerate(self.instrs):
             if instr.op == "br" and start < pc <= instr.aux:
                 (cond,) = instr.args

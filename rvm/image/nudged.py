@@ -196,7 +196,7 @@ def _sum_error(value: Apply, x: Expr, rest: tuple[Expr, ...]) -> Expr:
 
 
 def _cut(x: Expr, large: Expr) -> Expr:
-    """Numbers without the digits below those of a larger one, which is added and taken away."""
+    """Numbers without the digits below those of a larger one, which is added and subtracted."""
     if elem_of(cast(ValueType, x.type)).is_complex:
         large = apply("complex", large, large)
     return apply("-", apply("+", x, large), large)

@@ -209,7 +209,7 @@ def make(b: Builder, reg: int, value: Expr | None) -> None:
 
 
 def _find_room(b: Builder, reg: int, size: Node, zero: bool, many: int) -> None:
-    """Give a local array its memory: in the frame if it is small, else of its own.
+    """Give a local array its memory: in the frame if it is small, else separately.
 
     `many` lanes may have one each.
     """

@@ -9,11 +9,11 @@ register; the target determines how an element is found in memory, and how a boo
     set(v), set(v, i)    changes it
     load(i, ...)         an element                    store(v, i, ...)   aux: (register, part)
     dim, stride          of an array register          aux: (register, axis)
-    address(i, ...)      where an element lies         aux: (register, part)
-    peek(p)              what lies behind a pointer    poke(v, p)
+    address(i, ...)      an element's address          aux: (register, part)
+    peek(p)              the value at a pointer        poke(v, p)
     slot(p), field, cell, element   pointers to a slot of a row, a field of the context, a guard's
     argument, constant, table, written (a function over leaf operations), pure, helper (functions)
-    trouble(c), bound(i, n)         leave for aux, a label, where c holds, or i lies not below n
+    trouble(c), bound(i, n)         go to aux, a label, if c holds, or i is not below n
     if(c)                aux: (items, items, unlikely) loop(n)            aux: (variable, items)
     begin, perform, done, edge(n)   marks: an instruction begins and ends (aux: its position), an
                          edge is passed n times (aux: the edge)

@@ -295,7 +295,7 @@ def _save(b: FunctionBuilder, k: int, base: Node, start: int) -> None:
 
 
 def _move_out(b: FunctionBuilder, reg: int, t: Array, base: Node, start: int) -> None:
-    """Copy an array that lives in the frame, if it does just now, to memory of its own."""
+    """Copy an array to separate memory if it is in the frame at present."""
 
     def move() -> None:
         size = b.i64(item_size(elem_of(t)))

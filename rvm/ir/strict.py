@@ -24,7 +24,7 @@ WIDTH = ESCAPE.bit_length()
 EACH = WORD // WIDTH
 """The bits of a code, and how many a word has."""
 NAN = {F32: 0x7FC0 << 16, "f64": 0x7FF8 << 48}
-"""The bits that stand for all NaNs."""
+"""The bits that represent all NaNs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ def _folded(b: Builder, whole: Node, kind: str) -> Node:
 
 
 def _moved(b: Builder, t: Scalar, guess: Node, gap: Node) -> Node:
-    """The number that lies so far from another."""
+    """The number at this gap from another."""
     if guess.kind not in FLOATS:
         found = b.op("wadd", _order(b, t, guess), gap)
         return found if guess.kind == I64 else b.op("trunc", found, kind=guess.kind)

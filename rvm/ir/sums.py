@@ -118,7 +118,7 @@ def _variables(b: Builder, t: Scalar) -> Variables:
 
 
 def _is_quick(b: Builder, dims: Sequence[Node], element: Element) -> bool:
-    """Whether an element takes a few operations, so that many of them may stand in a row."""
+    """Whether an element takes few operations, so that many can be written in sequence."""
     items = b.inside(lambda: element((b.i64(1),) * len(dims)))
     return len(items) <= QUICK and LONG.isdisjoint(node.op for node in items)
 

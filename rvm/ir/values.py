@@ -218,7 +218,7 @@ def strides(b: Builder, view: View) -> list[Node]:
 
 
 def index(b: Builder, item: Expr, length: Node, cut: bool) -> Node:
-    """An index as an i64; trouble unless it lies inside."""
+    """An index as an i64; bails out unless it is within bounds."""
     found = whole_number(b, item)
     if id(item) not in b.proved:
         b.bound(found, length, cut)
@@ -395,7 +395,7 @@ def _compared(b: Builder, fn: str, x: Expr, y: Expr) -> Node | None:
         case Place(reg, ()), Const(0) if fn == ">":
             register = b.one_ways.get(reg)
             if register is not None and not register.up and natural(b, register.begin):
-                # The index before this one lies inside: not negative, as it is not too large.
+                # The previous index is within bounds: not negative, since it is not too large.
                 before = b.op("wsub", scalar(b, x), b.i64(1))
                 return b.op("ult", before, scalar(b, register.begin))
     return None

@@ -339,7 +339,7 @@ for _op in (
         "({0}.view(dtype_u64) < {1}.view(dtype_u64))",
         "ult",
     ),
-    # The number that the bits of another kind stand for.
+    # The number that the bits represent in another kind.
     Op("bits", (F64,), I64, "bits_of({0})", "{0}.view(dtype_i64)", "bitcast"),
     Op(
         "of_bits",

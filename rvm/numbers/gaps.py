@@ -35,7 +35,7 @@ def gap(t: Scalar, guess: Any, meant: Any) -> tuple[int, ...]:
 
 
 def moved(t: Scalar, guess: Any, gaps: tuple[int, ...]) -> Any:
-    """The raw value that lies so far from another."""
+    """The raw value at this gap from another."""
     if t.parts > 1:
         return complex(_moved(64, guess.real, gaps[0]), _moved(64, guess.imag, gaps[1]))
     if t.is_exact:
@@ -50,7 +50,7 @@ def gap_of_floats(guess: float, meant: float) -> int:
 
 
 def float_moved(guess: float, by: int) -> float:
-    """The f64 that lies so far from another."""
+    """The f64 at this gap from another."""
     return _moved(64, guess, by)
 
 

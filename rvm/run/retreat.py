@@ -1,4 +1,4 @@
-"""Ways back from the midst of what is done only forwards, where code tells directions apart."""
+"""Ways back out of code that is executed only forwards."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def come_out(machine: Machine) -> None:
-    """Turn a machine back, and go to where no frame is in the midst of what is done only forwards.
+    """Reverse a machine, and go to where no frame is inside code that is executed only forwards.
 
-    From there on registers that tell directions apart hold nowhere.
+    From there on, the registers that distinguish the directions are false.
     """
     state = machine.state
     if state.direction > 0:

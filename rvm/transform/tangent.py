@@ -100,7 +100,7 @@ def tangent_on(graph: Graph, node: Expr, dot: Callable[[Expr], Expr | None]) -> 
 
 
 def _along(node: Expr, dot: Callable[[Expr], Expr | None]) -> Expr | None:
-    """The tangent of an expression of its own."""
+    """The tangent of a separate expression."""
     inner = Graph(Lengths())
     found = tangent_on(inner, node, dot)
     return None if found is None else inner.expr(inner.intern(found))

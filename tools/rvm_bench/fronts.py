@@ -197,7 +197,7 @@ def _handle(name: str) -> Callable[[], FunctionHandle]:
 
 
 def _stage(name: str, wrt: tuple[str, ...]) -> Make:
-    """The gradient as a pure function of its own, by transformation of the source."""
+    """The gradient as a separate pure function, by transformation of the source."""
 
     def make(values: Values) -> Fresh:
         found = pure_function(name).gradient(wrt).program[name].with_options(engine="native")

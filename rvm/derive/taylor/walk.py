@@ -205,7 +205,7 @@ def _lived(code: Code, stmt: Stmt) -> Tick:
                 slots = walk.frames[-1]
                 at = locate(place, frame.regs, slots)
                 step(state)
-                # The zero that a push leaves is new, that which a pop finds is forgotten.
+                # The zero that a push leaves is new; the zero that a pop finds is forgotten.
                 kept = slots[stack.reg].pop() if popped else walk.field.new(None, wide)
                 walk.field.exchange(at, kept, wide)
                 if popped:

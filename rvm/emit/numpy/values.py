@@ -80,7 +80,7 @@ class LaneValues:
         return self.scalars.begin()
 
     def check(self, cond: Expr, want: bool) -> None:
-        """A line that raises, naming lanes, unless a condition that varies is what it must be."""
+        """A line that raises, naming lanes, unless a varying condition has the required value."""
         text = self.lanes(cond).text
         self.lines.append(f"{'must' if want else 'must_not'}({text}, {self.wide})")
 
@@ -90,7 +90,7 @@ class LaneValues:
             self.lines.append(f"factors({value.text}, {factors!r}, {self.wide})")
 
     def named(self, text: str, home: int = -1) -> Value:
-        """A value put into a variable of its own."""
+        """A value in a separate variable."""
         self._values += 1
         value = Value(f"_v{self._values}", home)
         self.lines.append(f"{value.text} = {bare(text)}")

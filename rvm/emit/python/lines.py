@@ -135,7 +135,7 @@ class Lines:
             k += 1
 
     def _bound(self, index: Node) -> None:
-        """A line that gives up if an index is negative; that it is too large is found anyway."""
+        """A line that bails out if an index is negative; indexing detects one that is too large."""
         if index.op == "constant" and index.aux < 0:
             self.lines.append("trouble()")
         elif not is_nonnegative(index):
@@ -270,7 +270,7 @@ class Lines:
         return found if whole else found + PARTS[part]
 
     def inside(self, items: Sequence[Node], value: Node) -> str:
-        """A value that is evaluated in the midst of a line, with what is to be checked before."""
+        """A value that is evaluated in the middle of a line, with the checks to make before."""
         named, read, checks = dict(self._named), set(self._read), list[str]()
         for node in items:
             if node.op == "trouble":

@@ -50,7 +50,7 @@ class Dependences:
                 combiner(slot.ops, slot.type)
 
     def is_sum(self, slot: Slot) -> bool:
-        """Whether an element is only added to, in an order of its own."""
+        """Whether an element is only added to, in a separate order."""
         return slot.is_summed or slot in self.summed
 
     def is_apart(self, slot: Slot) -> bool:

@@ -85,7 +85,7 @@ class LoopPrinter(LaneValues):
         self.under: list[Slot] = []
         """The slots of which is being found what iterations find there, …"""
         self.given: set[Slot] = set()
-        """… and those of which it is known."""
+        """… and the registers for which it is known."""
         self.arm = trace.root
         self.widths: dict[Arm, str] = {self.arm: "_k"}
         """The number of lanes in each arm."""

@@ -253,7 +253,7 @@ enter(
 def _logsumexp() -> Expr:
     x = Formal(0)
     top = fn("detach", fn("amax", x))
-    # Infinities are not taken away from themselves.
+    # Infinities are not subtracted from themselves.
     shift = fn("select", fn("<", fn("abs", top), math.inf), top, 0.0)
     return shift + fn("log", fn("sum", fn("exp", x - shift)))
 

@@ -77,7 +77,7 @@ class DiskTables:
     def _add(self) -> None:
         own, fewer = Level(self.rooms, self.n, True), self.levels[-1].memory
         self.levels.append(own)
-        # What each m costs with what is left of it, filled in as that becomes known.
+        # The cost of each m with its remainder, filled in as it becomes known.
         stays, reads = np.full((2, self.rooms, self.n + 1), inf)
         stays[:, 1], reads[:, 1] = 1, 1 + self.read
         for n in range(2, self.n + 1):

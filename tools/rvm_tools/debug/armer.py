@@ -64,7 +64,7 @@ class Armer:
             if w.depth < len(frames):
                 extras.setdefault(w.depth - 1, set()).add((frames[w.depth - 1].pc + 1, ("gone", w)))
         for depth, (frame, asked) in enumerate(goals[: len(frames)]):
-            # A frame that was called on the way stands where another one was.
+            # A frame that was called on the way has the position of another one.
             if asked and frame is frames[depth]:
                 extras.setdefault(depth, set()).update(asked)
         if journey.quiet and not extras and journey.watch is None:

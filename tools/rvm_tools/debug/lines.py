@@ -27,7 +27,7 @@ _LABEL = re.compile(rf"\s*([A-Za-z_]\w*)\s*:(?!\s*(?:{TYPES})\b)")
 
 
 def line_of(code: Code, pc: int) -> tuple[int, int]:
-    """The source and line of an instruction; of one without a source, a line of its own."""
+    """The source and line of an instruction; a separate line for one without a source."""
     span = code.span(pc)
     known = span.line and 0 <= span.source < len(code.image.program.sources)
     return (span.source, span.line) if known else (-1, -1 - pc)

@@ -1,4 +1,4 @@
-"""States on disk: a folder of its own for each run, with a `.npy` file for each leaf of a state.
+"""States on disk: a separate folder for each run, with a `.npy` file for each leaf of a state.
 
 The folder is made when the first state is saved, and is gone when the run has ended, whichever way.
 """

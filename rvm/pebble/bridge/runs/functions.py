@@ -285,7 +285,7 @@ def shadow(value: Any) -> Any:
 
 
 def _is(value: Any, blank: Any) -> bool:
-    """Whether a value is what is zero of its type, found without more memory if that is 0."""
+    """Whether a value is the zero of its type, tested without more memory if that is 0."""
     if not isinstance(value, np.ndarray):
         return bool(value == blank)
     if not value.size or blank.flat[0] == 0:
