@@ -120,7 +120,7 @@ class Options:
         return replace(self)
 
     def unseen(self) -> Options:
-        """The same for what is run again, of which nobody is told a second time."""
+        """The same for a repeated part of a run, which has no effects the second time."""
         return replace(self, output=_silent, callbacks=Silence())
 
     @at_once

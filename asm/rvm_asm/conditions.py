@@ -34,7 +34,7 @@ class _Change(NamedTuple):
 def undone_by(code: Sequence[Instr], start: int, stop: int, cond: Expr, holds: bool) -> int | None:
     """The instruction in a block that can make a condition that holds, or does not, change.
 
-    None where there is none of which that is known.
+    None if no such instruction is known.
     """
     for atom, wanted in _parts(cond, holds):
         changes = _changes(code, start, stop, set(places(atom)))

@@ -109,7 +109,7 @@ class _Expander:
             self._release(alloc)
 
     def _jump(self, instr: Instr, flagged: bool) -> None:
-        """A jump by a nested condition goes by a flag, which its partner's condition frees.
+        """A jump with a nested condition uses a flag, which is freed by its partner's condition.
 
         Whoever jumps arrives with the flag set, whoever falls in has just made it; after the
         landing it is freed by the condition there, which then holds for both.

@@ -34,7 +34,7 @@ class Holding(Iterations):
     """Makes registers and frees them by the same value."""
 
     def hold(self, declared: Declared, value: Node | None, stat: Stat) -> Held:
-        """Make a register that holds a value; of the value's type, if none is written."""
+        """Create a register that holds a value, with the value's type if none is given."""
         if isinstance(declared.type, LikeRef):
             like = self.became[id(declared)] = self.like(declared.type.place)
             declared = Declared(declared.name, like, declared.start, declared.end)

@@ -168,7 +168,7 @@ class Iterations(Calls):
             raise Rejected from None
 
     def _inlined(self, node: Node, scope: Scope) -> Node:
-        """An expression with a macro's operands in the place of its parameters."""
+        """An expression with a macro's parameters replaced by its operands."""
         if isinstance(node, Ref):
             known = scope.names.get(node.name)
             if isinstance(known, Alias) and not node.steps:

@@ -112,7 +112,7 @@ class Operations(CodeEmitter):
         return tuple(done), list(views.values())
 
     def _no_bijection(self, row: OpRow, k: int, value: Expr, at: Node) -> NoReturn:
-        """Refuse what is neither a place nor a bijection of one as what an instruction changes."""
+        """Refuse to change an operand that is neither a place nor a bijection of one."""
         part, why = obstacle(value, self.may_change)
         node = self.origin(part) or at
         what = f"`{row.name}` changes its operand {k + 1}"

@@ -124,7 +124,7 @@ class Declarations:
         self._includes.leave()
 
     def again(self) -> Declarations:
-        """The same declarations, of which nothing has been made yet."""
+        """The same declarations, before anything is generated from them."""
         out = copy(self)
         out.sources = self.sources.copy()
         out.report = type(self.report)(out.sources)

@@ -11,7 +11,7 @@ from rvm.verify.conflicts import CALLS
 
 
 class Endless(NamedTuple):
-    """A call that no run gets past, since what it calls comes to it again."""
+    """A call that no run completes, since the function called always reaches it again."""
 
     function: str
     pc: int
@@ -43,7 +43,7 @@ def _callees(f: Function) -> set[str]:
 
 
 def _reached(calls: Mapping[str, set[str]], name: str) -> set[str]:
-    """The functions that one comes to call; itself only if it recurs."""
+    """The functions that one calls, directly or not; itself only if it is recursive."""
     seen: set[str] = set()
     todo = list(calls[name])
     while todo:

@@ -155,7 +155,7 @@ class Code:
         return not all(elem_of(a.type).is_exact for a in instr.args if a.type is not None)
 
     def rounds(self, pc: int) -> bool:
-        """Whether an instruction updates inexact numbers, of which rounding may lose bits."""
+        """Whether an instruction updates inexact numbers, which may lose bits by rounding."""
         found = self._roundings.get(pc)
         if found is None:
             found = self._roundings[pc] = any(
@@ -311,7 +311,7 @@ class Image:
 
 
 def _only_moves(stmt: Stmt) -> bool:
-    """Whether a statement moves numbers about and turns signs, by which nothing is rounded."""
+    """Whether a statement only moves numbers and changes signs, which rounds nothing."""
 
     def is_exact(value: Expr) -> bool:
         if not isinstance(value, Apply):

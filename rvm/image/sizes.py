@@ -247,7 +247,7 @@ def _mixed(dsts: Iterable[Place], sizes: Sizes, *, exchanged: bool = False) -> I
 
 
 def _whole(place: Place) -> Place:
-    """The complex number of which a place is a part; any other place unchanged."""
+    """The complex number that a place is a part of; any other place unchanged."""
     if not (place.path and isinstance(place.path[-1], Part)):
         return place
     rank = rank_of(cast("Scalar | Array", place.type))

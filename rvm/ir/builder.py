@@ -320,9 +320,9 @@ class Builder(Operations):
             del self.items[begun:]
 
     def everywhere(self, dims: Sequence[Node], body: Callable[[Indices], object]) -> None:
-        """Do `body` at all indices, or, if it has trouble at any, at none.
+        """Execute `body` at all indices, or, if it bails out at any, at none.
 
-        Where a run with trouble begins anew, nothing is tried before.
+        If a run that bails out starts again, nothing is tried before.
         """
         if self.kind.anew:
             self.nest(dims, body)

@@ -158,7 +158,7 @@ class Counters:
         return tree
 
     def _elimination(self) -> tuple[tuple[int, int], ...]:
-        """The tree's edges, each with a leader at which it is the last one unknown."""
+        """The tree's edges, each with a leader whose other edges are then known."""
         at: dict[int, set[int]] = {leader: set() for leader in self.flow.leaders}
         for k in self._tree:
             at[self.edges[k].start].add(k)

@@ -25,7 +25,7 @@ WORDS = {F64: (I64, 64), F32: (I32, 32)}
 
 
 def extreme(b: Builder, which: str, t: Scalar, shape: Sequence[Node], element: Element) -> Parts:
-    """The least or greatest ("min", "max") of the elements, of which there must be one."""
+    """The least or greatest ("min", "max") of the elements; there must be at least one."""
     _refuse_empty(b, shape)
     if kind_of(t) not in WORDS:
         body = body_of(which, (t, t))

@@ -65,7 +65,7 @@ def touched(stmts: tuple[Stmt, ...]) -> Iterator[Place]:
 
 
 def turns(code: Code) -> frozenset[Expr]:
-    """The angles of type f64 of which a code takes both sine and cosine."""
+    """The angles of type f64 whose sine and cosine are both computed."""
     found: dict[str, set[Expr]] = {fn: set() for fn in TURNING}
     for pc in range(len(code)):
         for node in (n for s in code.stmts(pc) for value in values(s) for n in walk(value)):

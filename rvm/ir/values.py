@@ -137,7 +137,7 @@ def _stepped(b: Builder, found: Location | View, step: Step) -> Location | View:
 
 
 def _shaped(b: Builder, found: View, step: Shaped) -> View:
-    """One axis as several, along each of which elements are a fixed distance apart."""
+    """One axis as several, each with a fixed distance between elements."""
     (axis,), (by,), (length,) = found.axes, found.steps, found.dims
     dims, steps = [whole_number(b, d) for d in step.dims], list[Node | None]()
     zero, one = b.i64(0), b.i64(1)

@@ -104,7 +104,7 @@ class _Uses:
         return self.read(pc, node)[0]
 
     def read(self, pc: int, node: Expr) -> tuple[set[int], set[int]]:
-        """Those that an expression reads, and of which it tells more than by a zero's sign."""
+        """Those that an expression reads, if more than the sign of a zero affects its value."""
         known: set[int] = set()
         told: set[int] = set()
         passing = _passing(node) if isinstance(node, Apply) else ()
@@ -156,7 +156,7 @@ def _of_sum(s: Stmt) -> bool:
 
 
 def _passing(node: Apply) -> frozenset[int]:
-    """The arguments of which a value tells, where they are zeros, no more than a zero's sign."""
+    """The arguments that, if they are zeros, affect only the sign of a zero in a value."""
     row, types = FUNCTIONS.get(node.fn), [type_of(a) for a in node.args]
     if row is None or row.lazy or any(map(rank_of, types)):
         return frozenset()
@@ -169,7 +169,7 @@ def _passing(node: Apply) -> frozenset[int]:
 
 @cache
 def _through(body: Function) -> frozenset[int]:
-    """The arguments that come to a body's value by operations which pass on a zero."""
+    """The arguments that reach a body's value through operations that preserve zeros."""
     passing = []
     for param in body.params:
         reached: set[int] = set()

@@ -82,7 +82,7 @@ def _raw_gains(name: str, args: tuple[Expr, ...], g: Expr, result: Scalar) -> Pa
 
 
 def in_field(x: Expr) -> Expr:
-    """A fixed-point number as the f64 in which its derivatives are computed."""
+    """A fixed-point number as an f64, in which its derivatives are computed."""
     return apply("f64", x) if _elem(x).is_fixed else x
 
 

@@ -447,7 +447,7 @@ class Library(Holder):
 
     @property
     def generics(self) -> tuple[str, ...]:
-        """The names of the text's generic functions, of which the program has some instances."""
+        """The names of the text's generic functions; the program has some of their instances."""
         generics = self._program.generics
         return () if generics is None else generics.names
 

@@ -186,7 +186,7 @@ def log_modulus(z: Parts, above: Pair, name: str = "log", unit: float = 1.0) -> 
 
 
 def logarithm(z: Parts, name: str = "log", unit: float = 1.0) -> Parts:
-    """A logarithm to the base e**(1 / unit), of which `name` is the function of f64."""
+    """A logarithm to the base e**(1 / unit); `name` is its function of f64."""
     scaled, octaves = moderate(z)
     above = squares_less_one(*larger(*scaled))
     angle = of("atan2", z[1], z[0])

@@ -61,7 +61,7 @@ def of_double(x: Node, target: Scalar) -> Node:
 
 
 def _within(x: Node, low: int, high: int, fault: Fault) -> Node:
-    """An integer, refused where it is not between two limits, of which its kind may need one."""
+    """An integer, refused unless it is within two limits, of which its kind may need only one."""
     least, greatest = limits(x.kind)
     tests = [x < low] if low > least else []
     tests += [x > high] if high < greatest else []

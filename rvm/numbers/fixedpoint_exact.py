@@ -162,7 +162,7 @@ def _divided(a: int, b: int, p: int) -> int:
 
 
 def _growing(f: Callable[[int, int], int], p: int, x: int) -> int | None:
-    """A function of e**x and e**-x, of which both are beyond all numbers where |x| is large."""
+    """A function of e**x and e**-x, which are out of range if |x| is large."""
     if abs(x) >> p >= LARGE:
         return None
     return f(power_of_e(x, p), power_of_e(-x, p))

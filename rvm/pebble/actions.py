@@ -112,7 +112,7 @@ def unadvance(start: int, stop: int) -> Action:
 
 
 def overwrite(start: int, stop: int) -> Action:
-    """Put s_stop in the place of s_start, which is lost."""
+    """Replace s_start, which is lost, by s_stop."""
     return Action(Kind.OVERWRITE, start, stop)
 
 

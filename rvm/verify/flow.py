@@ -46,12 +46,12 @@ def falls(code: Sequence[Instr], pc: int) -> bool:
 
 
 def jumps(code: Sequence[Instr], pc: int) -> bool:
-    """Whether the jump between the pair of which `pc` is one end can be taken."""
+    """Whether the jump with one end at `pc` can be taken."""
     return condition(code[pc]) is not False and condition(code[code[pc].aux]) is not False
 
 
 def successors(code: Sequence[Instr], position: int) -> tuple[int, ...]:
-    """The positions that can follow `position`, of which n, the end, has none."""
+    """The positions that can follow `position`; the end, n, has none."""
     if position >= len(code):
         return ()
     out: tuple[int, ...] = (position + 1,) if falls(code, position) else ()

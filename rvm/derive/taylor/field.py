@@ -189,7 +189,7 @@ def _masked(a: Any, row: Any, mine: Any, others: NDArray[np.bool_]) -> Any:
 
 
 def _add(held: Any, at: Any, part: Any) -> None:
-    """Add to rows or elements, of which one may be named several times."""
+    """Add to rows or elements, which may be named several times."""
     if isinstance(at, int) or (isinstance(at, np.ndarray) and len(set(at.tolist())) == len(at)):
         held[at] += part
     else:

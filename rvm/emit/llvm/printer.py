@@ -222,7 +222,7 @@ class Printer:
         self.block = name
 
     def leave(self, condition: str, label: str) -> None:
-        """Go to a label if a condition holds, which it hardly ever does."""
+        """Go to a label if a condition holds, which is rare."""
         going = self.fresh()
         self.line(f"br i1 {condition}, label %{label}, label %{going}, {COLD}")
         self.label(going)

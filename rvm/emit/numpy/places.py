@@ -110,7 +110,7 @@ def integer(p: LaneValues, node: Expr) -> str:
 
 
 def view_of(p: LaneValues, place: Place) -> str:
-    """A view of an array place; lanes for which it is not the same one go apart."""
+    """A view of an array place; lanes for which it differs diverge."""
     if place.reg not in p.varying:
         return p.scalars.view(place)
     view, key = found(p, place, alike=True)

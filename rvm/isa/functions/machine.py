@@ -47,7 +47,7 @@ WHOLE = {
 
 
 def of_machine(node: Expr, kind: str) -> Expr:
-    """An expression with this machine's functions, of a kind, in the place of those it has, too."""
+    """An expression with its functions of a kind replaced by this machine's."""
     found = rebuild(node, lambda child: of_machine(child, kind))
     if isinstance(found, Apply) and (_is_there if kind == MACHINE else is_matrices)(found):
         return replace(found, fn=f"{kind}.{found.fn}")

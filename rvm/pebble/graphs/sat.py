@@ -29,7 +29,7 @@ from rvm.pebble.graphs.game import DagTally, check_dag, tally_dag
 
 @dataclass(frozen=True, slots=True)
 class ParallelPlan:
-    """A schedule in steps, no fewer of which will do with that many pebbles."""
+    """A schedule with the fewest steps for this number of pebbles."""
 
     dag: Dag
     pebbles: int

@@ -73,7 +73,7 @@ for _name in (*COMPARE, *UNARY):
 
 
 def apply(name: str, *operands: Any) -> Value:
-    """A node for a function of some operands, of which one at least is a traced value."""
+    """A node for a function of operands, at least one of which is a traced value."""
     first = next((x for x in operands if isinstance(x, Value)), None)
     if first is None:
         raise wrong(f"`{name}` is applied to constants only")

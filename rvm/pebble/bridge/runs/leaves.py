@@ -76,7 +76,7 @@ def leaf_keeper(leaf: Leaf) -> Callable[[Any], Any]:
 
 
 def protected(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A view of an array through which it cannot be changed."""
+    """A read-only view of an array."""
     view = array.view()
     view.setflags(write=False)
     return view

@@ -50,7 +50,7 @@ class How:
 
 
 class Run:
-    """A run from one input, as a context: when it is left, however, nothing is left on disk."""
+    """A run from one input, as a context: however it ends, no files remain on disk."""
 
     def __init__(
         self,

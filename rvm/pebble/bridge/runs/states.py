@@ -110,7 +110,7 @@ class Form:
         return hold
 
     def _keeper(self, nesting: Any) -> Callable[[Any], Any]:
-        """What `held` does for a nesting, where nothing is out of the ordinary."""
+        """`held` for a nesting, in ordinary cases."""
         if type(nesting) is int:
             return leaf_keeper(self.leaves[nesting])
         if type(nesting) is tuple:
@@ -172,7 +172,7 @@ class Form:
         return self.together(out)
 
     def adjoint(self, bar: Any, whose: str) -> Any:
-        """An adjoint of a state, of which nesting and shapes must be the state's."""
+        """An adjoint of a state, whose nesting and shapes must be those of the state."""
         if self.is_array:
             shape = self.leaves[0].shape  # type: ignore[union-attr]
             if isinstance(bar, np.ndarray) and bar.shape == shape:
