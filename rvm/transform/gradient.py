@@ -300,14 +300,15 @@ def _map(w: Walker, instr: Instr, stmt: Map) -> None:
 def _call(w: Walker, instr: Instr) -> None:
     """A call is undone by the callee's adjoint, which takes the adjoints along.
 
-    Where no adjoint passes through it, that is for the other direction only.
+    Where no adjoint passes through it, that is for the other direction only, unless it changes a
+    stack: the adjoint's stack must become as deep, even if it holds zeros only.
     """
     if w.is_constant(instr):
         w.code.append(invert_instr(instr))
         return
     duals = frozenset(w.dual_of)
     zero = frozenset(k for k, b in w.dual_of.items() if b in w.zero)
-    if not passes_nothing(instr, zero, duals, w.changed):
+    if _stacks(w, instr) or not passes_nothing(instr, zero, duals, w.changed):
         _adjoint_call(w, instr)
         return
     forth = w.forth()
@@ -317,6 +318,13 @@ def _call(w: Walker, instr: Instr) -> None:
     start = w.unless(apply("not", forth))
     w.code.append(invert_instr(instr))
     w.until(start)
+
+
+def _stacks(w: Walker, call: Instr) -> bool:
+    """Whether a call changes a stack that has an adjoint."""
+    args = [call.args[k] for k in w.changed[call.symbol]]
+    regs = {a.reg for a in args if isinstance(a, Place)} & set(w.dual_of)
+    return any(isinstance(w.registers[reg].type, Stack) for reg in regs)
 
 
 def _adjoint_call(w: Walker, instr: Instr) -> None:

@@ -126,3 +126,68 @@ func without(y: f64, x: f64, k: {t})
     both = (lib[name].jvp({"x": 1.0}, **inputs) for name in ("f", "without"))
     assert len(set(map(str, both))) == 1
     assert lib.f.hvp({"x": 1.0}, loss="y", **inputs).x == 6 * 1.5
+
+
+ELEMENTS = {
+    "numbers": ("f64", "add e, x * x", "add y, e * e", lambda x: (4 * x**3, 12 * x**2)),
+    "arrays": (
+        "f64[2]",
+        "add e[0], x * x\nadd e[1], x",
+        "add y, e[0] * e[1]",
+        lambda x: (3 * x**2, 6 * x),
+    ),
+    "records": (
+        "Pair",
+        "add e.a, x * x\nadd e.b, x",
+        "add y, e.a * e.b",
+        lambda x: (3 * x**2, 6 * x),
+    ),
+}
+"""The type of a stack's elements, how one is filled and used, and what comes of it."""
+WAYS = {
+    "uncall": "alloc s: stack[T]\ncall fill(s, x)\ncall total(y, s)\nuncall fill(s, x)\nfree s",
+    "undo": "routine r\nalloc s: stack[T]\ncall fill(s, x)\nend\ncall total(y, s)\nundo r",
+    "further down": "alloc s: stack[T]\ncall twice(s, x)\ncall total(y, s)\nuncall twice(s, x)\n"
+    "free s",
+}
+FILLED = """
+record Pair
+    a: f64
+    b: f64
+end
+func fill(s: stack[T], x: f64)
+    alloc e: T
+    FILL
+    push e, s
+    free e
+func twice(s: stack[T], x: f64)
+    call fill(s, x)
+    call fill(s, x)
+func total(y: f64, s: stack[T])
+    alloc e: T
+    pop e, s
+    USE
+    push e, s
+    free e
+func main(y: f64, x: f64)
+    WAY
+"""
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("elements", ELEMENTS)
+def test_stacks_that_calls_fill_have_adjoints_as_deep(elements: str, way: str) -> None:
+    t, fill, use, derivatives = ELEMENTS[elements]
+    text = FILLED.replace("FILL", fill).replace("USE", use).replace("WAY", WAYS[way])
+    f = rvm.assemble(text.replace("[T]", f"[{t}]").replace("e: T", f"e: {t}")).main
+    first, second = derivatives(3.0)
+    for engine in ENGINES:
+        g = f.with_options(engine=engine)
+        assert g.grad(y=0.0, x=3.0, loss="y").x == pytest.approx(first)
+        assert g.hessian(y=0.0, x=3.0, loss="y")["x"]["x"] == pytest.approx(second)
+        lanes = g.map.grad(y=np.zeros(2), x=np.array([3.0, 1.5]), loss="y").x
+        assert lanes == pytest.approx([first, derivatives(1.5)[0]])
+    machine = rvm.Machine(f.gradient_program, y=0.5, x=3.0, y_bar=1.0, x_bar=0.25)
+    assert machine.run()["x_bar"] == pytest.approx(0.25 + first)
+    found = machine.run_back().registers()
+    assert found == pytest.approx({"y": 0.5, "x": 3.0, "y_bar": 1.0, "x_bar": 0.25})

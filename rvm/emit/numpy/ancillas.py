@@ -24,14 +24,14 @@ def zero(place: Place) -> Const:
 
 
 def make(p: LaneValues, reg: Place, value: Expr | None) -> None:
-    """A register with a value in every lane; a stack has none."""
+    """A register with a value in every lane, zero if none is given; a stack begins empty."""
     register, name = p.function.registers[reg.reg], p.regs[reg.reg]
     dtype = p.bind(system(elem_of(register.type)).dtype)
     if isinstance(register.type, Stack):
         p.lines.append(f"{name} = LaneStack({dtype}, _W)")
         p.known.changed(reg.reg)
         return
-    assert value is not None
+    value = zero(reg) if value is None else value
     if isinstance(register.type, Array):
         held = p.lanes(value)
         p.lines.append(f"{name} = array_of({_shape(p, register)}, {held.text}, {dtype}, _W)")

@@ -64,7 +64,7 @@ class LanePrinter(LaneValues):
             case Map(dsts, values, _):
                 self._map_lanes(dsts, values)
             case Alloc(reg) | Fresh(reg):
-                make(self, reg, stmt.value if isinstance(stmt, Alloc) else zero(reg))
+                make(self, reg, stmt.value if isinstance(stmt, Alloc) else None)
             case Free() | Drop():
                 give_up(self, stmt)
             case Push(src, stack):
