@@ -35,7 +35,7 @@ CLASSES = {
     "FLOAT": re.compile(r"\d+\.\d*|\.\d+|\d+e-?\d+"),
     "IMAGINARY": re.compile(r"[\d.]+j"),
     "STRING": re.compile(r'".*"'),
-    "CHARACTER": re.compile(r"'[^'\\]'"),
+    "CHARACTER": re.compile(r"'(?:[^'\\]|\\(?:x[0-9a-f]{2}|.))'"),
     "NEWLINE": re.compile(r" ?(;.*)?\n"),
 }
 
