@@ -161,7 +161,10 @@ class ThereAndBack:
             else:
                 flat[at] = bar
                 held += SCALAR_BYTES
-        regs += [*bars.values(), *[0.0] * self.given]
+        # Minus zero: to that a zero of either sign is added as it is.
+        regs += [*bars.values(), *[-0.0] * self.given]
+        for k in range(len(regs) - self.given, len(regs)):
+            flat[launch.layout.places[k]] = -0.0
         flight = launch.run(flat, held + SCALAR_BYTES * self.given, options)
         rounding: Rounding = flight
         if flight.done:

@@ -261,3 +261,14 @@ def test_parts_of_a_gradient_are_those_of_the_whole(name: str) -> None:
     for wrt in (["nobody"], [3], [["x"]]):
         found = [fault(lambda f=f, w=wrt: f.vjp({}, inputs(name), wrt=w)) for f in (fast, slow)]
         assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("y", [-0.0, 0.0, 1.5])
+def test_a_value_has_its_sign_where_it_is_zero(y: float) -> None:
+    f = rvm.assemble("func f(y: f64, x: f64)\n    add y, x * 0.0\n").f
+    for x in (-1.0, 1.0):
+        values = [
+            f.value_and_grad(loss="y", y=y, x=x, engine=engine)[0] for engine in (LAW, "native")
+        ]
+        want = y + x * 0.0
+        assert [str(v) for v in values] == [str(want)] * 2
