@@ -82,7 +82,7 @@ def test_what_does_not_follow() -> None:
         LIB.axpy(y=np.zeros(2), a=1, x=np.zeros(2, F4))
     with pytest.raises(AssemblyError, match="takes T: real, and `T` is i64 by"):
         LIB.axpy(y=np.zeros(2, np.int64), a=1, x=np.zeros(2, np.int64))
-    with pytest.raises(AssemblyError, match="what `f` of `fold` is"):
+    with pytest.raises(AssemblyError, match="`f` of `fold` cannot be inferred"):
         LIB.fold(s=0, x=np.zeros(2))
     with pytest.raises(RvmError, match="needs a value for `x`"):
         LIB.axpy(y=np.zeros(2), a=1)

@@ -55,7 +55,7 @@ Notes on missed aims and other differences:
   on all processors.
 - **Matrix products** have a specified order of additions; JAX and NumPy call BLAS.
 - **bits of this machine** is `rvm.pure` with `bits="machine"`, which uses libm and BLAS. Calls then
-  cost more; of these rows only the stencil of a million points gains by it, and only forwards.
+  cost more, and none of these rows gains by it.
 """
 
 
