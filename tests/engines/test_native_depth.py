@@ -231,7 +231,7 @@ RUNAWAY = """
 import resource
 room = 3 << 30
 import rvm
-program = rvm.assemble('func f(x: i64)\\n    add x, 1\\n    call f(x)\\n')
+program = rvm.assemble('keep faults\\nfunc f(x: i64)\\n    add x, 1\\n    call f(x)\\n')
 resource.setrlimit(resource.RLIMIT_AS, (room, room))
 try:
     program.f(x=0, engine="native", max_memory=100 << 20)
@@ -254,7 +254,7 @@ def test_recursion_without_registers_ends_at_the_limit() -> None:
         assert stopped.value.code == "R011", engine
 
 
-RUNAWAY = """
+ENDLESS = """
 func wrong(x: i64)
     if x != 0, x != 0
         sub x, 1
@@ -267,7 +267,7 @@ func wrong(x: i64)
 def test_a_recursion_that_meets_the_limit_is_spoken_of() -> None:
     told = set()
     for engine in executing():
-        f = rvm.assemble(RUNAWAY).wrong.with_options(engine=engine, max_memory=1_000_000)
+        f = rvm.assemble(ENDLESS).wrong.with_options(engine=engine, max_memory=1_000_000)
         with pytest.raises(LimitError) as stopped:
             f(x=-1)
         said = str(stopped.value)
