@@ -15,20 +15,18 @@ from pathlib import Path
 
 import pytest
 from sizes import wide
+from tools.debug.consoles import LOOP
 
 pty = pytest.importorskip("pty", reason="terminals as files")
 pytest.importorskip("prompt_toolkit", reason="the extra `debug`")
 
-LOOP = """\
-func walk(x: i64, y: i64, n: i64)
-    for i = 1 to n
-        add x, y ^ i
-        xor y, x >> 3
-    end
-
+WALKS = (
+    LOOP
+    + """
 func stroll(x: i64)
     inc x
 """
+)
 PATIENCE = 60
 """Seconds until a test gives up; none is expected to take more than a few."""
 CODES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[=>]|\r")
@@ -68,7 +66,7 @@ class Terminal:
 
 @contextmanager
 def debugging(tmp_path: Path, *values: str, **environment: str) -> Iterator[Terminal]:
-    (tmp_path / "walk.rasm").write_text(LOOP, encoding="utf-8")
+    (tmp_path / "walk.rasm").write_text(WALKS, encoding="utf-8")
     command = [str(Path(sys.executable).parent / "rvm"), "debug", "walk.rasm", *values]
     given = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "30", **environment}
     given["XDG_STATE_HOME"] = str(tmp_path)

@@ -14,6 +14,7 @@ import pytest
 from rvm_tools.debug import Session, tui
 from rvm_tools.debug.front import gradient_of
 from sizes import wide
+from tools.debug.consoles import LOOP
 from tools.running import GOLDEN, golden
 from tools.running import rvm as run
 
@@ -34,13 +35,6 @@ from textual.pilot import Pilot
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SORT = {"x": [9, 4, 7, 1], "p": [0, 0, 0, 0]}
-LOOP = """\
-func walk(x: i64, y: i64, n: i64)
-    for i = 1 to n
-        add x, y ^ i
-        xor y, x >> 3
-    end
-"""
 
 Play = Callable[[Screenful, Pilot[None]], Awaitable[None]]
 
