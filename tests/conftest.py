@@ -73,12 +73,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             case.add_marker(marker)
     if sizes.DEEP:
         for item in items:
-            if "sized" in item.keywords:
+            if item.get_closest_marker("sized"):
                 item.add_marker("deep")
     asked = [name for name in GATES if asked_for(config, name)]
     # What is exhaustive is everything.
     shut = set(GATES) - set(asked) - ({"wide"} if "deep" in asked else set())
-    gone = [item for item in items if any(name in item.keywords for name in shut)]
+    # An item's keywords have the names of folders too, that of the clone among them.
+    gone = [item for item in items if any(map(item.get_closest_marker, shut))]
     if gone:
         config.hook.pytest_deselected(items=gone)
         left = set(gone)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from itertools import product
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import sizes
+from sizes import wide
 
 from rvm.engines import ENGINES
 from rvm.types import SCALARS, Scalar
@@ -53,3 +58,19 @@ def test_an_ordinary_run_has_every_engine_and_every_type(request: pytest.Fixture
     named = (str, Scalar)
     names = {str(v) for params in taken for v in params.values() if isinstance(v, named)}
     assert {*ENGINES, *map(str, SCALARS.values())} <= names
+
+
+@wide
+@pytest.mark.parametrize("name", ["deep", "tests"])
+def test_the_name_of_a_folder_leaves_no_test_out(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    for module in ("conftest.py", "sizes.py"):
+        shutil.copy(Path(__file__).parent / module, folder)
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    deep\n")
+    (folder / "test_two.py").write_text(
+        "import pytest\ndef test_one(): pass\n@pytest.mark.deep\ndef test_another(): pass\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(folder)]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+    assert "1 passed, 1 deselected" in run.stdout, run.stdout

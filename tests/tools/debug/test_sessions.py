@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +12,7 @@ import pytest
 from rvm_tools.debug import Session
 from rvm_tools.debug.console import Console
 from rvm_tools.debug.front import gradient_of
+from rvm_tools.debug.journeys import Onlooker
 from sizes import thin, wide
 from tools.debug.consoles import CORPUS, LOOP, RECURSIVE, console_of
 
@@ -27,18 +27,25 @@ from rvm.state import Options
 def test_ctrl_c_stops_either_direction_between_two_instructions(
     direction: int, stopping: bool
 ) -> None:
-    inputs = {"x": 0, "y": 1, "n": 50_000_000}
+    inputs = {"x": 0, "y": 1, "n": 10**12}
     program = rvm.assemble(LOOP, "text.rasm")
     console = Console(Session(program, "walk", inputs, Options(engine="python")))
     if direction < 0:
         console.session.goto(15_000_000)
     if stopping:
         console.execute("b 3 if i < 0")
-    begun = console.session.time
+    begun, under_way = console.session.time, threading.Event()
+
+    class Told(Onlooker):
+        def moves(self, machine: rvm.Machine) -> None:
+            if machine.time != begun:
+                under_way.set()
 
     def interrupt() -> None:
-        time.sleep(0.2)
+        under_way.wait()
         os.kill(os.getpid(), signal.SIGINT)
+
+    console.session.watched_by(Told())
 
     thread = threading.Thread(target=interrupt)
     thread.start()
