@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from rvm.isa import FUNCTIONS
 from rvm_pure.combinators import mapped, recorder_of, where
 from rvm_pure.lengths import size_of, size_term
-from rvm_pure.numpy_names import WHOLE
 from rvm_pure.recorder import refused
 from rvm_pure.slices import length_of
 from rvm_pure.terms import Each, If, Index, Lam, Num, Op, Prim, Term, Var
@@ -118,7 +118,13 @@ def _ranks(a: Any, b: Any) -> bool:
 
 ARRAY_FUNCTIONS.update(
     {
-        **{name: whole(fn) for name, fn in WHOLE.items()},
+        # `np.max` is `amax`.
+        **{
+            name: whole(row.name)
+            for row in FUNCTIONS.values()
+            if row.repeats
+            for name in (row.name, row.name.removeprefix("a"))
+        },
         "mean": mean,
         "where": where,
         "dot": lambda a, b: recorder_first(a, b).apply("@", a, b) if _ranks(a, b) else a * b,

@@ -10,11 +10,11 @@ import numpy as np
 from rvm.codes.words import described
 from rvm.faults import UsageError
 from rvm.isa import FUNCTIONS
+from rvm.isa.numpy_names import UFUNCS
 from rvm.isa.rows import reduction_by
 from rvm.isa.rules import OF_ARRAYS
 from rvm.types import BOOL, F64, Scalar
 from rvm_pure.lengths import size_term
-from rvm_pure.numpy_names import UFUNCS
 from rvm_pure.recorder import Recorder, caller, refused
 from rvm_pure.slices import End, sliced
 from rvm_pure.terms import Each, Index, Num, Op, Proj, Term, Tup

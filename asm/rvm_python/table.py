@@ -11,42 +11,26 @@ from typing import Any
 import numpy as np
 
 from rvm.isa import FUNCTIONS, OPCODES
+from rvm.isa.numpy_names import UFUNCS
 from rvm.isa.rows import defining_module
 from rvm.library.vocabulary import ArrayWord, StackWord, TypeWord, Word, empty, top
 from rvm.numbers import system
 from rvm.types import SCALARS
 
-_RENAMED = {
-    "arcsin": "asin",
-    "arccos": "acos",
-    "arctan": "atan",
-    "arctan2": "atan2",
-    "arcsinh": "asinh",
-    "arccosh": "acosh",
-    "arctanh": "atanh",
-    "absolute": "abs",
-    "fabs": "abs",
-    "maximum": "max",
-    "minimum": "min",
-    "max": "amax",
-    "min": "amin",
-    "amax": "amax",
-    "amin": "amin",
-    "power": "**",
-    "pow": "**",
-    "float_power": "**",
-    "conjugate": "conj",
-    "where": "select",
-    "dot": "@",
-    "matmul": "@",
-    "cumsum": "scan_left",
-    "phase": "angle",
-    "negative": "neg",
-    "logical_and": "and",
-    "logical_or": "or",
-    "logical_not": "not",
+_RENAMED: dict[Any, dict[str, str]] = {
+    math: {"fabs": "abs", "pow": "**"},
+    cmath: {"phase": "angle"},
+    np: {
+        **UFUNCS,
+        "max": "amax",
+        "min": "amin",
+        "pow": "**",
+        "where": "select",
+        "dot": "@",
+        "cumsum": "scan_left",
+    },
 }
-"""Functions of NumPy, math and cmath that the table has under another name."""
+"""Functions that the table has under another name, by their modules."""
 _OTHERS = frozenset({"select", "choose", "identity", "bool", "complex", "floor"})
 """Names that mean something else there."""
 _BUILT_IN = {"abs": "abs", "min": "min", "max": "max", "sum": "sum", "pow": "**"}
@@ -56,11 +40,11 @@ _TYPES: dict[Any, str] = {float: "f64", int: "i64", bool: "bool", complex: "c128
 @cache
 def _functions() -> dict[Any, str]:
     found: dict[Any, str] = {}
-    for module in (math, cmath, np):
-        for name in (*FUNCTIONS, *_RENAMED):
+    for module, renamed in _RENAMED.items():
+        for name in (*FUNCTIONS, *renamed):
             value = getattr(module, name, None) if name.isidentifier() else None
             if callable(value) and name not in _OTHERS:
-                found[value] = _RENAMED.get(name, name)
+                found[value] = renamed.get(name, name)
     found[math.prod] = "prod"
     found[np.floor] = "floor"
     found.update({getattr(builtins, n): f for n, f in _BUILT_IN.items()})

@@ -4,27 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from rvm.isa.numpy_names import numpy_name
+
 UFUNC = "n_"
 """The prefix of NumPy functions in generated source, which distinguishes them from those of the C
 library."""
-SIGNS = {
-    "+": "add",
-    "-": "subtract",
-    "*": "multiply",
-    "/": "divide",
-    "<": "less",
-    "<=": "less_equal",
-    ">": "greater",
-    ">=": "greater_equal",
-    "==": "equal",
-    "!=": "not_equal",
-    "&": "bitwise_and",
-    "|": "bitwise_or",
-    "^": "bitwise_xor",
-}
-"""NumPy's functions for the operators in templates."""
+SIGNS = ["+", "-", "*", "/", "<", "<=", ">", ">=", "==", "!=", "&", "|", "^"]
+"""The operators in templates."""
 UFUNCS = {
-    **{f"({{0}} {sign} {{1}})": UFUNC + name for sign, name in SIGNS.items()},
+    **{f"({{0}} {sign} {{1}})": UFUNC + numpy_name(sign) for sign in SIGNS},
     "(-{0})": UFUNC + "negative",
     "(~{0})": UFUNC + "invert",
     **{

@@ -19,6 +19,7 @@ import numpy as np
 from rvm.expr import Apply, Expr, rebuild
 from rvm.isa.functions.arrays import product_of
 from rvm.isa.lower import is_plain
+from rvm.isa.numpy_names import numpy_name
 from rvm.isa.rows import FUNCTIONS, FunctionRow, FunctionTable, Row
 from rvm.numbers.code import Code
 from rvm.numbers.reductions import matrix_product
@@ -32,9 +33,6 @@ LARGE = 1 << 15
 LIBM = "exp expm1 exp2 sinh cosh tanh log log1p log2 log10 sin cos tan"
 LIBM += " asin acos atan asinh acosh atanh cbrt atan2 hypot"
 """Functions of libm that NumPy has, too."""
-NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2"}
-NUMPY |= {"asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "pow": "power"}
-"""What NumPy calls otherwise."""
 WHOLE = {
     "sum": "np.sum({0}).item()",
     "prod": "np.prod({0}).item()",
@@ -86,13 +84,13 @@ def _row(kind: str, fn: str) -> FunctionRow:
         whole = Code(text, text, alike=True)
         code = {"float": whole, "complex": whole}
     else:
-        code = {"f64": _from_libm("pow" if fn == "**" else fn)}
+        code = {"f64": _from_libm(fn)}
     return replace(FUNCTIONS[fn], name=f"{kind}.{fn}", code=code, body=None)
 
 
 def _from_libm(fn: str) -> Code:
-    of_numbers: Callable[..., float] = getattr(math, fn)
-    of_arrays: Callable[..., Any] = getattr(np, NUMPY.get(fn, fn))
+    of_numbers: Callable[..., float] = getattr(math, "pow" if fn == "**" else fn)
+    of_arrays: np.ufunc = getattr(np, numpy_name(fn))
 
     def value(*args: float) -> float:
         """The number, infinities and NaN included, which Python's functions raise instead."""
@@ -102,10 +100,10 @@ def _from_libm(fn: str) -> Code:
             with np.errstate(all="ignore"):
                 return float(of_arrays(*args))
 
-    inline, whole = f"libm_{fn}", f"numpy_{fn}"
+    inline, whole = f"libm_{of_numbers.__name__}", f"numpy_{of_arrays.__name__}"
     NAMES.setdefault(inline, of_numbers)
     NAMES.setdefault(whole, of_arrays)
-    slots = "({0}, {1})" if fn in ("pow", "atan2", "hypot") else "({0})"
+    slots = "({0}, {1})" if of_arrays.nin == 2 else "({0})"
     return Code(inline + slots, whole + slots, value)
 
 
