@@ -25,7 +25,7 @@ from rvm_pure.faults import StageFault
 from rvm_pure.keeping import ALL, Keep
 from rvm_pure.lowering import OUT, Lowering
 from rvm_pure.stages import STAGES, stage
-from rvm_pure.types import Arr, Product, Type, array_of, dims, elem_type
+from rvm_pure.types import Arr, Product, Type, array_of, dims, elem_type, flat, parts
 from rvm_pure.zeros import zeros
 
 
@@ -205,16 +205,18 @@ class PureFunction:
         d = self.definition
         given = self.given(args, named)
         assert d.body.type is not None
-        out = zeros(d.body.type, self.lengths(given))
-        if out is None:
+        lengths = self.lengths(given)
+        outs = [zeros(t, lengths) for t in flat(d.body.type)]
+        if any(v is None for v in outs):
             raise UsageError(
                 "U006",
                 f"how long the value of `{self.name}` is, is not known before it runs",
                 hint="call `program`, and give `out` its length",
             )
         handle = self._exchanged[self.name]
-        found = handle(**{handle.parameters[0]: out}, **given)
-        return plain(d.body.type, found[handle.parameters[0]])
+        names = handle.parameters[: len(outs)]
+        found = handle(**dict(zip(names, outs, strict=True)), **given)
+        return _joined(d.body.type, iter([found[n] for n in names]))
 
     def given(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments by parameter."""
@@ -277,6 +279,12 @@ def as_argument(t: Type, v: Any) -> Any:
 
 def _of(t: Type, item: Type) -> Type:
     return Arr(item, t.length) if isinstance(t, Arr) else item
+
+
+def _joined(t: Type, values: Iterator[Any]) -> Any:
+    """A value of numbers and arrays in order; tuples of them as tuples."""
+    items = parts(t)
+    return tuple(_joined(item, values) for item in items) if items else next(values)
 
 
 def plain(t: Type, v: Any) -> Any:

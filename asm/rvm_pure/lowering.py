@@ -7,7 +7,7 @@ accumulated in an ancilla: a value is stored whole, and removed whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from rvm_asm.nodes import Application, Declared, Lit, Ref, Word
 from rvm_asm.stats import AllocStat, Arm, Func, IfStat, Stat
@@ -63,21 +63,20 @@ class Lowering(States):
     def functions(self, fresh: bool = False) -> list[Func]:
         """The function, whose first parameter is what the value is added to, and its loops' steps.
 
-        If that is `fresh`, it holds zeros before, and infinities are removed again.
+        If that is `fresh`, it holds zeros before, and infinities are removed again; each part of a
+        tuple has a parameter of its own, which calls take faster than records.
         StageFault where a budget of bytes is asked for, and a state's size is not known.
         """
         d = self.d
         assert d.body.type is not None
-        self.exchanges = fresh
-        out = self.names.new(OUT)
         known = lengths_of(d.params)
-        params = [Declared(out, self.type_of(d.body.type, known), self.start, self.end)]
+        params: list[Declared] = []
+        place = self._out(d.body.type, known, params, fresh)
         params += [
             Declared(plain(p.name), self.type_of(p.type, None), p.start, p.end) for p in d.params
         ]
         env: dict[str, Value] = {n: self.ref(n) for n in known}
         env |= {p.name: self.places(self.ref(p.name), p.type) for p in d.params}
-        place = self.places(self.ref(out), d.body.type)
         whole = fresh and isinstance(d.body.type, Scalar)
         body = [*self._checks(place, self.body, env), *self.add(place, self.body, env, whole)]
         for e in walk(self.body):
@@ -85,6 +84,14 @@ class Lowering(States):
                 self.note(e.pattern, "put in where it is used", e.value, "0")
         word = Word(plain(d.name.text), d.name.start, d.name.end)
         return [Func(word, [], params, body, self.start, self.end), *self.steps]
+
+    def _out(self, t: Type, known: Collection[str], params: list[Declared], apart: bool) -> Value:
+        """The place of the result, declared as one parameter, or as one for each part of it."""
+        if apart and parts(t):
+            return tuple(self._out(item, known, params, apart) for item in parts(t))
+        out = self.names.new(OUT)
+        params.append(Declared(out, self.type_of(t, known), self.start, self.end))
+        return self.places(self.ref(out), t)
 
     def _checks(self, place: Value, e: Term, env: Env) -> list[Stat]:
         """Checks of the length of `out`, as far as its type does not give it."""
@@ -106,7 +113,7 @@ class Lowering(States):
 
     def add(self, place: Value, e: Term, env: Env, fresh: bool = False) -> list[Stat]:
         """Statements that add a term's value to a place; one that is `fresh` holds zeros."""
-        if fresh and self.exchanges and isinstance(e.type, Arr):
+        if fresh and isinstance(e.type, Arr):
             try:
                 return self._elements(place, e, env, fresh)
             except Hard:
@@ -198,8 +205,7 @@ class Lowering(States):
         scalar = elem_type(t)
         if isinstance(v, Lit) and v.value == 0 and str(v.value) != "-0.0":
             return []
-        whole = isinstance(t, Scalar) or self.exchanges
-        if fresh and whole and isinstance(scalar, Scalar) and not scalar.is_exact:
+        if fresh and isinstance(scalar, Scalar) and not scalar.is_exact:
             # Taken away by what it is, not by a difference, which is NaN of infinities.
             # A state that is made again and again gets a new adjoint by that, too.
             name = self.names.new("v")

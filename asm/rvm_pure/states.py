@@ -46,11 +46,6 @@ class States(Syntax):
         self.keep = keep
         self.notes: dict[str, tuple[str, str]] = {}
         """The outcome for each let and state by name: a description, its type and its bytes."""
-        self.exchanges = False
-        """Whether states that are arrays are exchanged, too, as numbers are: infinities come back.
-
-        Otherwise they are added and subtracted whole, which takes machine code a fifth of the time.
-        """
         self.steps: list[Func] = []
         """The functions that schedules play."""
 
@@ -220,9 +215,7 @@ class States(Syntax):
         for v in {**free(body), **dict.fromkeys(sorted(named & self.fixed))}:
             if v not in inner:
                 inner[v] = passed(env[v], types.get(v, I64), v)
-        outer, self.exchanges = self.exchanges, True
         stats = self.add(self.places(self.ref(y, e), t), body, inner, True)
-        self.exchanges = outer
         word = Word(plain(name), e.start, e.end)
         self.steps.append(Func(word, [], params, stats, e.start, e.end))
         return args

@@ -114,6 +114,12 @@ def parts(t: Type) -> tuple[Type, ...]:
     return t.items if isinstance(t, Product) else ()
 
 
+def flat(t: Type) -> tuple[Type, ...]:
+    """The numbers and arrays of numbers that a value of the type consists of, in order."""
+    items = parts(t)
+    return tuple(x for item in items for x in flat(item)) if items else (t,)
+
+
 def array_of(elem: Type, lengths: tuple[Length, ...]) -> Type:
     """An array of these lengths; of none the element itself."""
     for n in reversed(lengths):

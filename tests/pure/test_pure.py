@@ -290,6 +290,44 @@ def test_loops_that_ask_where_they_are_go_in_pieces_without_asking() -> None:
     assert split > 20
 
 
+INFINITE = """
+def whole(a: f64[n], u: f64[n]) = loop u = u for i < 3 do map2 (s, t. 0.5 * s * t + 0.25) a u
+def rows(A: f64[m, n]) = (scanl (s, r. s * r) (replicate n 1.0) A)[m]
+def backwards(A: f64[m, n]) = (scanr (s, r. s * r - 1) (replicate n 1.0) A)[0]
+def pair(x: f64, u: f64[n]) = snd (loop (x, u) = (x, u) for i < 3 do (x * x, u * x))
+def begun(u: f64[n]) = loop v = map (t. exp(t)) u for i < 2 do map (t. t * 2) v
+def parts(a: f64[n]) = loop v = a for i < 2 do map2 (s, t. if s < 2 then t else s * t) a v
+def held(x: f64[n]) = let e = exp(x) in map (t. sum(e) * t) e
+"""
+BIG = np.array([1e200, -2e200, 1.5])
+
+
+@pytest.mark.parametrize("engine", executing())
+@some
+def test_arrays_that_overflow_inside_come_back(engine: str) -> None:
+    # What is done with the infinities is finite, so that the result can be taken away again.
+    for d in read(INFINITE, Declarations()):
+        name = d.name.text
+        if engine == "native" and name != "pair":
+            continue  # It is slow to compile.
+        given = {p.name: BIG if p.name != "x" else 1e200 for p in d.params}
+        if name in ("rows", "backwards"):
+            given["A"] = np.array([BIG, BIG, [1.0, -1.0, 2.0]])
+        if name in ("begun", "held"):
+            given = {p.name: np.array([800.0, 700.0, -1.0]) for p in d.params}
+        with np.errstate(over="ignore", invalid="ignore"):
+            inner = evaluate(d.body, {**given, "n": 3, "m": 3})
+            want = float(np.sum(1 / (1 + np.abs(inner))))
+        assert np.isinf(inner).any() and np.isfinite(want), name
+        args = ", ".join(p.name for p in d.params)
+        head = ", ".join(f"{p.name}: {p.type}" for p in d.params)
+        text = f"{INFINITE}def f({head}) = sum(map (t. 1 / (1 + abs(t))) ({name}({args})))\n"
+        f = rvm_pure.functions(text)["f"].program.f.with_options(engine=engine)
+        found = f(out=0.0, **given)
+        assert found.out == pytest.approx(want, rel=1e-14), name
+        assert (~f)(found).out == 0.0, name
+
+
 def test_an_array_that_is_held_may_hold_infinities() -> None:
     text = """
 def f(W: f64[m, n], V: f64[m, m], x: f64[n]) = V @ exp(W @ x)
