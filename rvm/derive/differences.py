@@ -56,6 +56,9 @@ class GradRow:
     """The estimated error of the quotient."""
     note: str = ""
     """The reason why there is no quotient, if the function fails near the point."""
+    is_required: bool = False
+    """Whether the function fails as soon as the number is moved, up or down: it must have this
+    value, so there is nothing to compare the gradient with."""
 
     @property
     def size(self) -> float:
@@ -71,13 +74,18 @@ class GradRow:
     def agrees(self, tolerance: float) -> bool:
         """Whether they differ by no more than the tolerance and the quotient's own uncertainty.
 
-        NaN never agrees.
+        NaN never agrees, unless there is nothing to compare.
         """
-        return abs(self.gradient - self.quotient) <= tolerance * self.size + self.uncertainty
+        return (
+            self.is_required
+            or abs(self.gradient - self.quotient) <= tolerance * self.size + self.uncertainty
+        )
 
     @property
     def tells(self) -> bool:
-        """Whether the quotient's own error is no larger than the two, so the row is meaningful."""
+        """Whether there is a quotient, and its own error is no larger than the two."""
+        if self.is_required:
+            return False
         return self.gradient == self.quotient or not self.uncertainty > self.size
 
 
@@ -98,14 +106,20 @@ class GradCheck:
         return all(r.agrees(self.tolerance) for r in self.rows)
 
     @property
-    def worst(self) -> GradRow | None:
-        """The row with the greatest error; rows that disagree come before all others."""
+    def by_error(self) -> list[GradRow]:
+        """The rows that disagree, then the others that are meaningful, then the rest; of each
+        kind the greatest errors first."""
 
-        def key(row: GradRow) -> tuple[bool, float]:
+        def key(row: GradRow) -> tuple[bool, bool, float]:
             error = math.inf if math.isnan(row.error) else row.error
-            return not row.agrees(self.tolerance), error
+            return row.agrees(self.tolerance), not row.tells, -error
 
-        return max(self.rows, key=key, default=None)
+        return sorted(self.rows, key=key)
+
+    @property
+    def worst(self) -> GradRow | None:
+        """The first row of `by_error`."""
+        return next(iter(self.by_error), None)
 
     def raise_if_bad(self) -> GradCheck:
         """The check itself; DefinitionError D013 if they differ."""
@@ -162,7 +176,7 @@ def compared(
     the next number. C. J. F. Ridders, Adv. Eng. Software 4, 1982.  Where steps relative to 1 are
     too long, steps relative to the number itself are tried.
     """
-    unit = _unit(target.program, target.name)
+    unit, first = _unit(target.program, target.name), LARGEST if step is None else step
     if tolerance is None:
         tolerance = max(FINEST, 10.0 ** math.ceil(math.log10(SLACK * unit ** (2 / 3))))
     pull = Pullback(target, inputs)
@@ -177,10 +191,12 @@ def compared(
                 return _loss(target, pull.start, slot, moved, loss)
 
             try:
-                found, off = _quotient(move, value, unit, LARGEST if step is None else step)
+                found, off = _quotient(move, value, unit, first)
             except RvmError as error:
-                note = f"{error.code}: {error.message}"
-                rows.append(GradRow(move.place, move.gradient, math.nan, note=note))
+                note, required = f"{error.code}: {error.message}", _is_required(move, value, first)
+                rows.append(
+                    GradRow(move.place, move.gradient, math.nan, note=note, is_required=required)
+                )
                 continue
             rows.append(GradRow(move.place, move.gradient, found, off))
     return GradCheck(loss, tuple(rows), tolerance)
@@ -196,7 +212,7 @@ def _quotient(
     """
     best = math.nan, math.inf
     failed: RvmError | None = None
-    for size in dict.fromkeys((max(1.0, move.size), move.size)):
+    for size in reversed(_sizes(move)):
         try:
             found, off = _extrapolated(move, loss, unit, step * size)
         except RvmError as error:
@@ -209,6 +225,24 @@ def _quotient(
     if failed is not None and math.isnan(best[0]):
         raise failed
     return best[0], SURE * best[1]
+
+
+def _sizes(move: _Move) -> list[float]:
+    """What steps are relative to: the number's size, and 1 if that is larger."""
+    return sorted({move.size, max(1.0, move.size)})
+
+
+def _is_required(move: _Move, loss: Callable[[Any], float], step: float) -> bool:
+    """Whether the function fails at the shortest step up, and at the shortest step down."""
+    steps = (step * s / 2**k for s in _sizes(move) for k in reversed(range(HALVINGS)))
+    high, low, _ = next(at for step in steps if (at := move.both(step)) is not None)
+    for moved in (high, low):
+        try:
+            loss(moved)
+        except RvmError:
+            continue
+        return False
+    return True
 
 
 def _extrapolated(

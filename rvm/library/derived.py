@@ -55,7 +55,8 @@ def check_grad(
     only if it is off by more than this estimate and by more than `tolerance`, which is relative to
     the larger of the two and has a default for the coarsest number type.  A difference raises no
     error: see `GradCheck`.  Where the function fails near the point, the quotient is NaN and the
-    row's note says why.
+    row's note says why; where it fails however little the number is moved, up or down, there is
+    nothing to compare, and the number does not count as different.
     """
     from rvm.derive.differences import compared
 

@@ -110,6 +110,45 @@ func main(y: f64, x: f64)
     assert worst.note in caught.value.notes
 
 
+def test_a_place_that_takes_one_value_only_is_not_compared() -> None:
+    """The zero that `iterate` adds to, an element, a number of another type, an imaginary part."""
+    steps = """
+func step(out: f64, x: f64)
+    add out, 0.5 * x
+
+func main(y: f64, x: f64)
+    iterate step(y, x) times 20 with pebbles = 8
+"""
+    head = "    alloc {n}: i64 = choose({c}, 1, 0)\n    free {n} = 1\n"
+    for text, inputs, required in (
+        (steps, {"y": 0.0, "x": 0.5}, ["y"]),
+        (
+            "func main(y: f64, x: f64[n])\n    add y, sum(x)\n"
+            + head.format(n="a", c="x[1] == 0.75"),
+            {"y": 0.0, "x": np.array([0.5, 0.75, 1.0])},
+            ["x[1]"],
+        ),
+        (
+            "func main(y: fixed(20), x: fixed(20))\n    add y, x\n"
+            + head.format(n="a", c="x == 2"),
+            {"y": 0.0, "x": 2.0},
+            ["x"],
+        ),
+        (
+            "func main(y: f64, z: c128)\n    add y, real(z)\n"
+            + head.format(n="a", c="imag(z) == 1e-9"),
+            {"y": 0.0, "z": 1 + 1e-9j},
+            ["z.im"],
+        ),
+    ):
+        check = rvm.check_grad(rvm.assemble(text).main, loss="y", **inputs)
+        assert [r.place for r in check.rows if r.is_required] == required, f"{text}\n{check}"
+        assert check.raise_if_bad().ok and check.worst is not None and check.worst.tells
+        assert [r.place for r in check.rows if not r.tells] == required
+        lines = str(check).splitlines()[1:]
+        assert [line.split()[0] for line in lines if "  ?  R001: " in line] == required
+
+
 def test_rounding_of_a_large_loss_is_not_held_against_a_gradient() -> None:
     f = rvm.assemble("func main(y: f64, x: f64)\n    add y, 0.7 * x\n").main
     check = rvm.check_grad(f, loss="y", y=1e10, x=1 / 3)

@@ -197,6 +197,19 @@ class TestChecks:
         found = rvm_json(*given, code=1)
         assert found["check"]["ok"] is False and found["errors"][0]["code"] == "D013"
 
+    def test_a_place_that_must_be_zero_is_no_disagreement(self) -> None:
+        Path("steps.rasm").write_text(
+            "func step(y: f64, x: f64)\n    add y, 0.5 * x\n\n"
+            "func main(y: f64, x: f64)\n    iterate step(y, x) times 20 with pebbles = 8\n"
+        )
+        given = ("grad", "steps.rasm", "y=0", "x=0.5", "--loss", "y", "--check")
+        out = rvm(*given).stdout
+        assert "1 number agrees with" in out
+        assert "1 not comparable (?): the function takes no other value there" in out
+        found = rvm_json(*given)["check"]
+        assert found["ok"] is True
+        assert [row["comparable"] for row in found["rows"]] == [False, True]
+
     def test_single_precision_is_given_room(self) -> None:
         Path("s.rasm").write_text("func f(y: f32, x: f32)\n    add y, exp(x)\n")
         found = rvm_json("grad", "s.rasm", "y=0", "x=1", "--loss", "y", "--check")["check"]

@@ -191,8 +191,7 @@ def checked(check: GradCheck) -> str:
     rows = check.rows
     shown, title = check, ""
     if len(rows) > LONG:
-        worst = sorted(rows, key=lambda r: (not math.isnan(r.error), -r.error))[:LONG]
-        shown = replace(check, rows=tuple(worst))
+        shown = replace(check, rows=tuple(check.by_error[:LONG]))
         title = f"the {LONG} of {len(rows)} that differ most:\n"
     bad = sum(not row.agrees(check.tolerance) for row in rows)
     open_ = sum(row.agrees(check.tolerance) and not row.tells for row in rows)
@@ -204,7 +203,11 @@ def checked(check: GradCheck) -> str:
     )
     verdict += f" central differences, within {check.tolerance:g}"
     if open_:
-        verdict += f"\n{open_} could not be told (?): the quotient's own error is larger than both"
+        required = sum(row.is_required for row in rows)
+        if open_ > required:
+            verdict += f"\n{open_ - required} not comparable (?): ± is larger than both"
+        if required:
+            verdict += f"\n{required} not comparable (?): the function takes no other value there"
     return f"{title}{shown}\n{verdict}"
 
 

@@ -241,6 +241,7 @@ def _as_json(found: _GradientAnswer, handle: FunctionHandle) -> dict[str, Any]:
                     "quotient": derivatives.number_json(row.quotient),
                     "uncertainty": derivatives.number_json(row.uncertainty),
                     "error": derivatives.number_json(row.error),
+                    "comparable": row.tells,
                 }
                 for row in found.check.rows
             ],
