@@ -50,6 +50,10 @@ MAX_INSTANCES = 256
 MAX_MADE = 1 << 15
 """The largest total number of instances, including those made for checking: texts may be
 hostile."""
+WHY_ENTRY = (
+    "every program has an entry, whichever function is run: `main`, else the first that takes no "
+    "function"
+)
 Wanted = tuple[Func, Types, Word]
 """A generic function, the values of its parameters, and the place of the request."""
 
@@ -337,7 +341,10 @@ class Build:
         return Program((*functions, *more), found.entry, found.sources)
 
     def _entry(self) -> str:
-        """The entry: the one named, else `main`, else the first function, of the first file."""
+        """The entry: the one named, else `main`, else the first function, of the first file.
+
+        One that takes no function comes before others, and one that is not generic.
+        """
         declarations = self.declarations
         for d in declarations.entries.values():
             word = d.name
@@ -366,34 +373,38 @@ class Build:
                 )
             return "main"
         else:
-            plainly = [n for n in names if n not in declarations.generics]
-            func = declarations.functions["main" if "main" in names else (plainly or names)[0]]
+            functions = [declarations.functions[n] for n in names]
+            func = min(
+                functions, key=lambda f: (f.name.text != "main", bool(f.functions), f.is_generic)
+            )
         if not func.is_generic:
             return plain(func.name.text)
         return self._usual_entry(func)
 
     def _usual_entry(self, func: Func) -> str:
         """A generic entry, for the types that are usual."""
-        declarations = self.declarations
+        declarations, name = self.declarations, plain(func.name.text)
         if func.functions:
             self.report.error(
                 "A045",
-                f"`{plain(func.name.text)}` takes a function, so it cannot be the entry",
+                f"`{name}` takes a function, so it cannot be the entry",
                 func.start,
                 func.end,
-                hint="add a function that calls it with one, or `include` this text in another",
+                notes=[WHY_ENTRY],
+                hint=f"name one that it is to take, as in `entry {name}[g]`, or add a function "
+                "that calls it",
             )
-            return plain(func.name.text)
+            return name
         if declarations.as_python:
-            declarations.usual_entry = plain(func.name.text)
-            return plain(func.name.text)
+            declarations.usual_entry = name
+            return name
         try:
             types = {p.name: usual(p) for p in func.types}
         except IndexError:
-            return plain(func.name.text)
+            return name
         made = self._asked(func, types, func.name)
-        declarations.usual_entry = plain(func.name.text)
-        return plain(made or func.name.text)
+        declarations.usual_entry = name
+        return plain(made or name)
 
     def named(self, func: Func, written: list[TypeRef], at: Word) -> Wanted:
         """A function with types, and functions, as they are named in brackets."""

@@ -331,6 +331,14 @@ def test_only_what_is_asked_for_is_in_the_program() -> None:
         ("entry f[f32]\nfunc f[T: real](x: T)\n    inc x\n", "f[f32]"),
         ("func f[T: real](x: T)\n    inc x\nfunc g(x: f64)\n    inc x\n", "g"),
         ("func main[T: real](x: T)\n    inc x\nfunc g(x: f64)\n    inc x\n", "main[f64]"),
+        (
+            "func a(x: f64, g: func(f64))\n    call g(x)\nfunc f[T: real](x: T)\n    inc x\n",
+            "f[f64]",
+        ),
+        (
+            "entry a[b]\nfunc a(x: f64, g: func(f64))\n    call g(x)\nfunc b(x: f64)\n    inc x\n",
+            "a[b]",
+        ),
     ],
 )
 def test_entries(text: str, entry: str) -> None:
