@@ -19,6 +19,7 @@ from sizes import examples, thin
 
 import rvm
 from rvm.engines import ENGINES
+from rvm.interop.scipy import objective
 from rvm.numbers import system
 from rvm.run.machine import Machine
 from rvm.types import C128, F32, F64, FIXED, LOG64, SCALARS, Scalar
@@ -405,3 +406,61 @@ def test_a_generic_function_of_what_is_stored_as_other_numbers_are() -> None:
     with pytest.raises(rvm.RvmError, match=r"name it, `main\[fixed\]`"):
         library.main(x=np.array([1, 2]))
     assert library["main[fixed]"](x=np.array([1, 2])).x[0] == 1 + (1 << 43)
+
+
+BODY = """record Body
+    pos: f64[2]
+    mass: f64
+end
+func main(y: f64, b: Body)
+    add y, b.mass * sum(b.pos)
+"""
+FIELDS_GIVEN: dict[str, Callable[[Any, Any], object]] = {
+    "call": lambda f, b: f(y=0.0, b=b),
+    "undone": lambda f, b: (~f)(y=0.0, b=b),
+    "machine": lambda f, b: f.machine(y=0.0, b=b),
+    "map": lambda f, b: f.map(y=np.zeros(3), b=b),
+    "grad": lambda f, b: f.grad(y=0.0, b=b, loss="y"),
+    "hessian": lambda f, b: f.hessian(y=0.0, b=b, loss="y"),
+    "check": lambda f, b: rvm.check_grad(f, y=0.0, b=b, loss="y"),
+    "seeds": lambda f, b: f.vjp({"b": b}, y=0.0, b=RIGHT),
+    "tangents": lambda f, b: f.jvp({"b": b}, y=0.0, b=RIGHT),
+    "held fixed": lambda f, b: objective(f, "y", "y", y=0.0, b=b),
+}
+RIGHT = {"pos": np.ones(2), "mass": 2.0}
+
+
+@pytest.mark.parametrize("way", FIELDS_GIVEN)
+@pytest.mark.parametrize(
+    ("wrong", "said", "hint"),
+    [
+        ({"pos": np.ones(2), "mas": 2.0}, "`mas`: a `Body` has pos, mass", "did you mean `mass`?"),
+        (RIGHT | {"colour": 3.0}, "`colour`: a `Body` has pos, mass", ""),
+    ],
+    ids=["misspelt", "too many"],
+)
+def test_fields_that_a_record_has_not_are_refused(
+    way: str, wrong: dict[str, Any], said: str, hint: str
+) -> None:
+    f = rvm.assemble(BODY).main
+    FIELDS_GIVEN[way](f, RIGHT)
+    with pytest.raises(rvm.InputError) as caught:
+        FIELDS_GIVEN[way](f, wrong)
+    assert (caught.value.code, caught.value.hint) == ("I003", hint)
+    assert caught.value.message == f"`b` has no field {said}"
+
+
+@pytest.mark.parametrize(
+    ("loss", "message", "hint"),
+    [
+        ("b.mas", "`b` has no field `mas`", "did you mean `mass`?"),
+        ("b.size", "`b` has no field `size`", "its fields: pos, mass"),
+        ("b.mass.re.x", "`b.mass` has no field `re`", "`b.mass` is not a record"),
+        ("z", "`main` has no parameter `z`", "its parameters: y, b"),
+    ],
+)
+def test_a_loss_that_is_no_field(loss: str, message: str, hint: str) -> None:
+    with pytest.raises(rvm.InputError) as caught:
+        rvm.assemble(BODY).main.grad(y=0.0, b=RIGHT, loss=loss)
+    assert (caught.value.code, caught.value.message) == ("I008", message)
+    assert caught.value.hint == hint

@@ -28,7 +28,7 @@ from rvm.image import image_of
 from rvm.numbers import system
 from rvm.numbers.residue import Residue
 from rvm.program import Function, Layout, Program, Record
-from rvm.run.binding import bind, from_register, result, rows_of, unknown
+from rvm.run.binding import bind, from_register, known_fields, result, rows_of, unknown
 from rvm.run.doors import door
 from rvm.run.machine import Machine
 from rvm.run.raw import Run
@@ -445,6 +445,7 @@ def _add(
                 f"{message}, not as {described(value)}",
                 hint=f"`{name}` has the fields {fields}",
             )
+        known_fields(name, layout, value)
         for field, inner in layout.fields:
             if field in value:
                 _add(function, held, what, f"{name}.{field}", inner, value[field])

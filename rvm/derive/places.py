@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rvm.codes.words import count, described, meant
+from rvm.codes.words import count, described, instead
 from rvm.expr import Const, Index, Part, Step
 from rvm.faults import InputError
 from rvm.program import Function, Layout, Record
@@ -45,14 +45,7 @@ def find_place(function: Function, text: str) -> Named:
     path, index, part = found[1], found[2], (found[3] or "")[1:]
     if not part and path.endswith((".re", ".im")) and index is None:
         path, part = path[:-3], path[-2:]
-    layout = _layout(function, path.split("."))
-    if layout is None:
-        near = meant(path, names)
-        raise InputError(
-            "I008",
-            f"`{function.name}` has no parameter `{path}`",
-            hint=f"did you mean `{near}`?" if near else f"its parameters: {', '.join(names)}",
-        )
+    layout = _layout(function, path)
     if isinstance(layout, Record):
         fields = ", ".join(f"`{path}.{field}`" for field, _ in layout.fields)
         raise InputError(
@@ -99,13 +92,19 @@ def wanted(function: Function, able: Iterable[str], names: object, option: str =
     return set(chosen)
 
 
-def _layout(function: Function, names: list[str]) -> Layout | None:
-    """The layout that a dotted name leads to, a parameter's name first."""
-    for param in function.params:
-        if param.name == names[0]:
-            layout: Layout | None = param.layout
-            for name in names[1:]:
-                fields = dict(layout.fields) if isinstance(layout, Record) else {}
-                layout = fields.get(name)
-            return layout
-    return None
+def _layout(function: Function, path: str) -> Layout:
+    """The layout that a dotted name leads to, a parameter's name first; InputError I008 if none."""
+    owner, kind = function.name, "parameter"
+    known: dict[str, Layout] = {p.name: p.layout for p in function.params}
+    for name in path.split("."):
+        if name not in known:
+            names = f"its {kind}s: {', '.join(known)}" if known else f"`{owner}` is not a record"
+            raise InputError(
+                "I008",
+                f"`{owner}` has no {kind} `{name}`",
+                hint=instead(name, known, names),
+            )
+        layout = known[name]
+        owner, kind = name if kind == "parameter" else f"{owner}.{name}", "field"
+        known = dict(layout.fields) if isinstance(layout, Record) else {}
+    return layout

@@ -23,7 +23,7 @@ from rvm.library.handle import FunctionHandle
 from rvm.numbers import system
 from rvm.numbers.residue import Residue
 from rvm.program import Function, Layout, Program, type_text
-from rvm.run.binding import held, plain_view, stored_as
+from rvm.run.binding import held, parts, plain_view, stored_as, unknown
 from rvm.run.machine import Machine
 from rvm.state import Options
 from rvm.transform.duals import bar_slots
@@ -350,18 +350,10 @@ def _flat(function: Function, start: Mapping[str, Any]) -> Iterator[tuple[str, A
         if isinstance(layout, int):
             yield name, value
             return
-        for field, inner in layout.fields:
-            try:
-                part = value[field] if isinstance(value, Mapping) else getattr(value, field)
-            except (KeyError, AttributeError):
-                raise InputError("I003", f"`{name}.{field}` is missing") from None
-            yield from flat(f"{name}.{field}", inner, part)
+        for part in parts(name, layout, value):
+            yield from flat(*part)
 
     for name, value in start.items():
         if name not in layouts:
-            raise InputError(
-                "I002",
-                f"`{function.name}` has no parameter `{name}`",
-                hint=f"it takes: {', '.join(layouts)}",
-            )
+            raise unknown(function, name)
         yield from flat(name, layouts[name], value)

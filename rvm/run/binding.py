@@ -7,14 +7,14 @@ object with attributes, or structured array.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, combinations
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from rvm.codes.words import count, described, meant, with_article
+from rvm.codes.words import count, described, instead, meant, with_article
 from rvm.expr import Apply, Const, Expr, Place
 from rvm.faults import InputError
 from rvm.host.signals import followed
@@ -103,9 +103,8 @@ def _fill(
     own: Own | None,
 ) -> None:
     if isinstance(layout, Record):
-        for field, inner in layout.fields:
-            part = _field(value, field, f"{name}.{field}", layout)
-            _fill(function, f"{name}.{field}", inner, part, regs, given, inout, own)
+        for path, inner, part in parts(name, layout, value):
+            _fill(function, path, inner, part, regs, given, inout, own)
         return
     register = function.registers[layout]
     regs[layout] = _value(function, layout, register, name, value, layout in inout)
@@ -116,19 +115,39 @@ def _fill(
         own[layout] = value
 
 
-def _field(value: Any, field: str, name: str, layout: Record) -> Any:
-    try:
-        if isinstance(value, (Mapping, np.ndarray, np.void)):
-            return value[field]
-        return getattr(value, field)
-    except (KeyError, AttributeError, IndexError, ValueError, TypeError):
-        fields = ", ".join(f for f, _ in layout.fields)
-        raise InputError(
-            "I003",
-            f"`{name}` is missing: a `{layout.name}` has the fields {fields}",
-            values={"given": value},
-            hint="pass a mapping, an object with these attributes, or a structured array",
-        ) from None
+def parts(name: str, layout: Record, value: Any) -> Iterator[tuple[str, Layout, Any]]:
+    """The path, layout and value of each field of a record that a caller gives.
+
+    InputError I003 for a field that is missing, and for one of a mapping that is unknown.
+    """
+    known_fields(name, layout, value)
+    for field, inner in layout.fields:
+        path = f"{name}.{field}"
+        try:
+            if isinstance(value, (Mapping, np.ndarray, np.void)):
+                yield path, inner, value[field]
+            else:
+                yield path, inner, getattr(value, field)
+        except (KeyError, AttributeError, IndexError, ValueError, TypeError):
+            fields = ", ".join(f for f, _ in layout.fields)
+            raise InputError(
+                "I003",
+                f"`{path}` is missing: a `{layout.name}` has the fields {fields}",
+                values={"given": value},
+                hint="pass a mapping, an object with these attributes, or a structured array",
+            ) from None
+
+
+def known_fields(name: str, layout: Record, given: Any) -> None:
+    """Raise InputError I003 if a mapping has a field that the record has not."""
+    fields = [f for f, _ in layout.fields]
+    for field in given if isinstance(given, Mapping) else ():
+        if field not in fields:
+            raise InputError(
+                "I003",
+                f"`{name}` has no field `{field}`: a `{layout.name}` has {', '.join(fields)}",
+                hint=instead(field, fields, ""),
+            )
 
 
 def _value(
@@ -508,8 +527,8 @@ def stacks_of(function: Function, inputs: Mapping[str, Any]) -> dict[int, list[A
 
     def look(name: str, layout: Layout, value: Any) -> None:
         if isinstance(layout, Record):
-            for field, inner in layout.fields:
-                look(f"{name}.{field}", inner, _field(value, field, f"{name}.{field}", layout))
+            for part in parts(name, layout, value):
+                look(*part)
         elif isinstance(function.registers[layout].type, Stack) and isinstance(value, list):
             found[layout] = value
 

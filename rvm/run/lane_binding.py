@@ -19,6 +19,7 @@ from rvm.run.binding import (
     held,
     held_in,
     is_stack_of_records,
+    parts,
     plain_view,
     stored_as,
 )
@@ -65,14 +66,8 @@ class Lanes:
     def _one(self, name: str, layout: Layout, value: Any) -> Any:
         """The value of an argument in one lane; an argument by lane is stored separately."""
         if isinstance(layout, Record):
-            fields = {}
-            for field, inner in layout.fields:
-                try:
-                    part = value[field] if _indexed(value) else getattr(value, field)
-                except (KeyError, AttributeError, IndexError, ValueError, TypeError):
-                    return value
-                fields[field] = self._one(f"{name}.{field}", inner, part)
-            return fields
+            found = [self._one(*part) for part in parts(name, layout, value)]
+            return dict(zip((field for field, _ in layout.fields), found, strict=True))
         t = self.function.registers[layout].type
         if isinstance(value, (np.ndarray, *BUFFERS)):
             wanted = with_article(type_text(self.function, layout))
@@ -137,10 +132,6 @@ def _is_stack(register: Register, value: Any) -> bool:
 def _depth(value: Any) -> int:
     """The nesting depth of lists, found from the first element of each."""
     return 1 + (_depth(value[0]) if value else 0) if isinstance(value, list) else 0
-
-
-def _indexed(value: Any) -> bool:
-    return isinstance(value, (Mapping, np.ndarray, np.void))
 
 
 def _example(function: Function, layout: Layout, name: str) -> str:
