@@ -460,6 +460,7 @@ class Blocks(Holding):
                     hint="" if inside else did_you_mean(name.text, self.scope.routines),
                 )
             raise Rejected
+        block.is_undone = True
         base = len(self.code)
         for k in range(block.stop - 1, block.start - 1, -1):
             undo = invert_instr(self.code[k])

@@ -242,7 +242,11 @@ def _notes(finding: Finding, emitter: CodeEmitter) -> Sequence[str]:
 
 
 def _hint(finding: Finding, emitter: CodeEmitter, report: Reporter) -> str:
-    """The finding's help, with the value as the source writes it."""
+    """The finding's help, with the value as the source writes it, or the routine to undo."""
+    if finding.code == "A032":
+        for name, block in emitter.scope.routines.items():
+            if block.start <= finding.pc < block.stop and not block.is_undone:
+                return f"`undo {name}` after the last use: the routine `{name}` is never undone"
     found = re.match("(.* / add \\w+, )", finding.hint)
     if finding.code != "A013" or finding.pc < 0 or found is None:
         return finding.hint

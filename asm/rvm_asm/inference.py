@@ -9,18 +9,20 @@ from typing import Any
 import numpy as np
 
 from rvm.isa.rules import default_type
-from rvm.numbers import system
+from rvm.numbers import Fixed, LogNumber, system
 from rvm.numbers.base import BUFFERS, plain_array
 from rvm.types import (
     BOOL,
     C128,
     F64,
     I64,
+    LOG64,
     SCALARS,
     RegisterType,
     Scalar,
     Stack,
     elem_of,
+    fixed,
     rank_of,
     with_rank,
 )
@@ -93,8 +95,13 @@ def given(value: Any) -> Given:
             return Given(types, value.ndim)
         return Given((*types, F64, C128), weak=True)
     if isinstance(value, list):
-        found = literal(value[0] if value else 0.0)
-        return Given(found.types, weak=True, is_stack=True)
+        first = value[0] if value else 0.0
+        found = given(first) if isinstance(first, (Fixed, LogNumber)) else literal(first)
+        return replace(found, weak=True, is_stack=True)
+    if isinstance(value, Fixed):
+        return Given((fixed(value.frac),))
+    if isinstance(value, LogNumber):
+        return Given((LOG64,))
     if isinstance(value, (bool, int, float, complex)):
         return literal(value)
     return Given((), weak=True)

@@ -109,12 +109,13 @@ def leaves_of(binding: object) -> Iterator[Slot]:
 class ScopeBlock:
     """A routine: the instructions `start` to `stop` of the code."""
 
-    __slots__ = ("start", "stop", "word")
+    __slots__ = ("is_undone", "start", "stop", "word")
 
     def __init__(self, word: Word, start: int) -> None:
         self.word = word
         self.start = start
         self.stop = -1
+        self.is_undone = False
 
 
 class Scope:

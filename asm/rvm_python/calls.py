@@ -30,6 +30,10 @@ from rvm_python.source import SourceText
 from rvm_python.table import opcode_named
 
 _MAP = "`rvm.map(f, y, x)` does f for each element of y and x"
+_DUALS = {
+    "bars": "the gradient takes `bars=`: `rvm.gradient_of({f})(…, bars=(…))`",
+    "dots": "the tangent takes `dots=`: `rvm.tangent_of({f})(…, dots=(…))`",
+}
 _POLICIES = ("pebbles", "max_moves", "memory", "state_bytes", "bennett", "goal")
 
 
@@ -55,6 +59,8 @@ class Calls(Expressions, ABC):
         self.declared: dict[str, tuple[ast.expr, dict[str, Local]]] = {}
         """The ancillas declared by `t: f64 = e`: the value, and the meanings of names there."""
         self._outer_shorthands: list[set[str]] = []
+        self._routines: set[str] = set()
+        """The names of routines, one for each block under `rvm.compute()`."""
         self._read: set[int] = set()
         """The blocks that have been read, by their identity."""
         self.functions: Mapping[str, Callee] = {}
@@ -264,7 +270,9 @@ class Calls(Expressions, ABC):
         try:
             bound = signature.replace(parameters=kept).bind(*args, **named)  # type: ignore[arg-type]
         except TypeError as error:
-            self.refuse("A044", f"`{origin.name}`: {error}", call)
+            duals = next((n for n in _DUALS if n in named and n not in signature.parameters), "")
+            hint = _DUALS.get(duals, "").format(f=origin.name)
+            self.refuse("A044", f"`{origin.name}`: {error}", call, hint)
         functions = {n: f for n, e in bound.arguments.items() if (f := self.callee(e)) is not None}
         origin = origin.taking(functions)
         out: list[Node] = []
@@ -362,7 +370,7 @@ class Calls(Expressions, ABC):
                             args.append(self._shown(value))
                         case _:
                             hint = "`{x}`, or `{x:x}` in base sixteen"
-                            self.refuse(UNREAD, "a value is shown as it is", part, hint)
+                            self.refuse(UNREAD, "a value is shown as it is", e, hint)
                 return out, args
         return self.refuse(
             UNREAD, "a text stands here as it is", e, 'for example `assert c, "text"`'

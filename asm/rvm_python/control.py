@@ -19,6 +19,7 @@ from rvm_asm.stats import (
     While,
 )
 
+from rvm.codes.words import unused
 from rvm.library import vocabulary
 from rvm_python.ancillas import Ancillas
 from rvm_python.changes import shown
@@ -182,8 +183,10 @@ class Control(Ancillas):
         before = set(map(id, self.names.values()))
         body = self.body(stat.body)
         made = [v for v in self.names.values() if isinstance(v, Variable) and id(v) not in before]
-        self.names[name.id] = Block(quoted(name.id), made)
-        return [Routine(Word(quoted(name.id), *self.at(name)), body, None, start, end)]
+        routine = unused(name.id, self._routines)
+        self._routines.add(routine)
+        self.names[name.id] = Block(quoted(routine), made)
+        return [Routine(Word(quoted(routine), *self.at(name)), body, None, start, end)]
 
     def undo_of(self, call: ast.Call) -> list[Stat] | None:
         """`r.undo()`."""

@@ -100,6 +100,9 @@ INSTEAD = {
     "pop": "`rvm.pop(x, s)` takes the top of a stack",
     "random": "draw numbers outside, and pass them",
     "rand": "draw numbers outside, and pass them",
+    "grad": "`rvm.gradient_of(f)(y, x, bars=(1, x_bar))` adds the gradient to `x_bar`",
+    "vjp": "`rvm.gradient_of(f)(y, x, bars=(y_bar, x_bar))`",
+    "jvp": "`rvm.tangent_of(f)(y, x, dots=(y_dot, x_dot))`",
     "input": "pass what is read as an argument",
     "open": "pass what is read as an argument",
 }
@@ -145,6 +148,10 @@ _WORDS = (
     ),
     (r"it is written `(\w+) ([^`]*)`", r"it is written `rvm.\1(\2)`"),
     (r"exactly after this arm: `if (.*), …`", r"exactly after this arm: `if rvm.when(\1, …):`"),
+    (
+        r"`undo (\w+)` after the last use: the routine",
+        r"`\1.undo()` after the last use: the block",
+    ),
     (r"`push x, s`", "`rvm.push(x, s)`"),
     (r"`pop x, s`", "`rvm.pop(x, s)`"),
     (r"; use `while` to count otherwise", "; use `while rvm.loop(p, q):` to count otherwise"),

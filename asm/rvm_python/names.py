@@ -15,7 +15,7 @@ from rvm_asm.messages import Reporter, did_you_mean
 from rvm.library import vocabulary
 from rvm.library.generic import GenericFunction
 from rvm_python.changes import shown
-from rvm_python.messages import OUTSIDE, REFUSED, UNREAD
+from rvm_python.messages import INSTEAD, OUTSIDE, REFUSED, UNREAD
 from rvm_python.scope import MISSING, Local, Outside, Shorthand, Variable, constant
 from rvm_python.source import SourceText
 
@@ -212,6 +212,9 @@ class Names:
             if isinstance(root, ast.Name) and self.outer(root) is MISSING:
                 self.local(root)
             whole = self.outer(root) if isinstance(root, ast.Name) else MISSING
+            if isinstance(whole, GenericFunction) and isinstance(at, ast.Attribute):
+                what = f"the method `{at.attr}` is not read"
+                self.refuse(UNREAD, what, e, INSTEAD.get(at.attr, ""))
             if hasattr(whole, "__dict__") and not isinstance(whole, (ModuleType, type)):
                 what = f"`{text}` is a part of {_kind(whole)} from outside, which may change"
                 hint = "make it a parameter, or a name of the module or of a class"

@@ -17,7 +17,7 @@ from rvm.codes.words import described
 from rvm.faults import InputError, UsageError
 from rvm.isa.functions.conversions import conversion_target
 from rvm.library.reversible import PythonOrigin
-from rvm.numbers import system
+from rvm.numbers import Fixed, system
 from rvm.program import Program
 from rvm.run.results import Result
 from rvm.types import BOOL, C128, F64, I64, Scalar
@@ -76,8 +76,8 @@ class Translation:
         if isinstance(value, np.ndarray):
             return value.dtype, value.ndim
         if type(value) is list:
-            return list, type(value[0]) if value else float
-        return type(value)
+            return list, _class(value[0]) if value else float
+        return _class(value)
 
     def _type(self, name: str, value: Any) -> TypeValue:
         cls = type(value)
@@ -92,7 +92,7 @@ class Translation:
                 "I003",
                 f"`{name}` cannot be {described(value)}",
                 hint=f"`{plain(self._name)}` takes numbers, NumPy arrays, lists of numbers and "
-                "objects of an `rvm.record` class",
+                "objects of an `rvm.record` class; others if the parameter's type is annotated",
             )
         if found.is_stack:
             return TypeValue(STACK, found.types[0])
@@ -179,3 +179,8 @@ class Translation:
         from rvm_python.rasm import written
 
         return written(self._builds[name], program)
+
+
+def _class(value: Any) -> object:
+    """A number's class, and the fraction bits of a fixed-point one."""
+    return (Fixed, value.frac) if type(value) is Fixed else type(value)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Context, Decimal
 from fractions import Fraction
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,9 @@ class Fixed(Fraction):
     frac: int
 
     def __new__(cls, raw: int, frac: int = DEFAULT_FRAC) -> Fixed:
+        if not isinstance(raw, Integral):
+            unit = f"the number times 2**{frac}"
+            raise TypeError(f"a Fixed is made of its raw number, {unit} as an int, not of {raw!r}")
         self = super().__new__(cls, raw, 1 << frac)
         self.raw = raw
         self.frac = frac

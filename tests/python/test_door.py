@@ -209,6 +209,57 @@ WRONG_CALLS = {
 }
 
 
+def test_blocks_that_are_undone_may_share_a_name() -> None:
+    @rvm.reversible
+    def twice(y: f64, x: f64):
+        with rvm.compute() as r:
+            t: f64 = x**2
+        y += t
+        r.undo()
+        with rvm.compute() as r:
+            x += 1
+            with rvm.compute() as r2:
+                t: f64 = x
+            y += t
+            r2.undo()
+        y += 10 * x
+        r.undo()
+
+    out = twice(0.0, 3.0)  # 9, and 4 more inside of the block, which its undo takes away; 10 * 4
+    assert (out.y, out.x) == (49.0, 3.0)
+    back = (~twice)(**twice(0.5, 3.0))
+    assert (back.y, back.x) == (0.5, 3.0)
+
+
+def test_numbers_of_types_that_python_has_not_choose_a_functions_types() -> None:
+    """`Fixed` and `LogNumber` that one function returns can be passed to the next, and back."""
+
+    @rvm.reversible
+    def add_square(y, x):
+        y += x * x
+
+    @rvm.reversible
+    def scale(y, x):
+        y *= x
+
+    @rvm.reversible
+    def take(y, s):
+        rvm.pop(y, s)
+
+    for bits in (43, 20, 0):
+        x, zero = rvm.Fixed(3 << bits, bits), rvm.Fixed(0, bits)
+        out = add_square(zero, x)
+        assert (out.y, type(out.y), out.y.frac) == (9, rvm.Fixed, bits)
+        assert (~add_square)(**out).y == 0
+        assert take(zero, [x, out.y]).y == 9
+        assert add_square.grad(y=zero, x=x, loss="y").x == 6
+    assert scale(rvm.LogNumber(2.5), rvm.LogNumber(0.5)).y.log == 3.0
+    with pytest.raises(
+        TypeError, match=r"raw number, the number times 2\*\*43 as an int, not of 0.5"
+    ):
+        rvm.Fixed(0.5)  # type: ignore[arg-type]
+
+
 def test_strict_results_go_back_by_their_log() -> None:
     out = scale_into.with_options(strict=True)(0.1, 0.7)
     back = (~scale_into)(out)
