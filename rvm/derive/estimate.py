@@ -85,12 +85,19 @@ class Evidence:
         """The function that was differentiated."""
         return self.program.function(self.name)
 
+    @property
+    def begun(self) -> list[Any]:
+        """Copies of the parameters' raw values, from which to run again."""
+        return [copied(v) for v in self.start[: self.function.n_args]]
+
 
 class Estimate:
     """The error of a gradient, in absolute terms: `errors` by parameter register."""
 
-    def __init__(self, known: Evidence) -> None:
+    def __init__(self, known: Evidence, held: Mapping[int, float] | None = None) -> None:
+        """`held` are the largest magnitudes of the parameters on the way, see `rvm.derive.held`."""
         self.known = known
+        self.held = held
 
     @cached_property
     def errors(self) -> dict[int, NDArray[np.float64]]:
@@ -162,12 +169,11 @@ class Estimate:
         known = self.known
         function, start = known.function, known.start
         rng = np.random.default_rng(0)
-        options = replace(muted(known.options), strict=False)
         seeds = (None,) if known.goes_back else (None, *SEEDS)
-        regs = [copied(v) for v in start[: function.n_args]]
-        finals = Run(known.program, known.name, regs, options, undo=known.undo).regs
         norms = {k: _norm(g) for k, g in known.found.items()}
-        sizes = {k: _size(function, k, start[k]) or _size(function, k, finals[k]) for k in norms}
+        held = held_at_end(known) if self.held is None else self.held
+        units = {k: elem_of(function.registers[k].type).unit for k in norms}
+        sizes = {k: (raw_size(function, k, start[k]) or held[k]) * units[k] for k in norms}
         least = NEGLIGIBLE * sum(norms[k] * sizes[k] for k in norms)
         lengths = {k: _length(norm, least, sizes[k]) for k, norm in norms.items()}
         small = [k for k, norm in norms.items() if norm < lengths[k]]
@@ -201,7 +207,7 @@ class Estimate:
         if seed is not None:
             program, options = otherwise(program, options, seed)
         slots = bar_slots(function)
-        regs = [copied(v) for v in known.start[: function.n_args]]
+        regs = known.begun
         for k in slots:
             t = _bar(function, k)
             v = np.zeros(np.shape(known.start[k]), system(elem_of(t)).dtype)
@@ -215,6 +221,13 @@ class Estimate:
         if check is not None:
             check(run.regs, run.rounding.drift)
         return sum(_dot(seed, run.regs[slots[k]]) for k, seed in known.seeds.items())
+
+
+def held_at_end(known: Evidence) -> dict[int, float]:
+    """The largest magnitude of the numbers in each parameter's register after the run forwards."""
+    options = replace(muted(known.options), strict=False)
+    regs = Run(known.program, known.name, known.begun, options, undo=known.undo).regs
+    return {k: raw_size(known.function, k, regs[k]) for k in range(known.function.n_args)}
 
 
 def again(known: Evidence, seed: int | None = None) -> dict[int, Any]:
@@ -231,8 +244,7 @@ def there_and_back(known: Evidence, seed: int | None = None) -> Run:
         program, _ = otherwise(program, options, seed)
         derived, options = otherwise(derived, options, seed)
     slots = bar_slots(known.function)
-    regs = [copied(v) for v in known.start[: known.function.n_args]]
-    there = Run(program, known.name, regs, options, undo=known.undo)
+    there = Run(program, known.name, known.begun, options, undo=known.undo)
     regs = [*there.regs, *(copied(known.seeds[k]) for k in slots)]
     log = there.machine.state.residue if options.strict else None
     return Run(derived, adjoint, regs, options, undo=known.undo, log=log)
@@ -261,9 +273,9 @@ def _bar(function: Function, k: int) -> RegisterType:
     return t
 
 
-def _size(function: Function, k: int, raw: Any) -> float:
-    t = elem_of(function.registers[k].type)
-    return magnitude(t, raw) * t.unit
+def raw_size(function: Function, k: int, raw: Any) -> float:
+    """The largest magnitude of a parameter's raw numbers."""
+    return magnitude(elem_of(function.registers[k].type), raw)
 
 
 def muted(options: Options) -> Options:

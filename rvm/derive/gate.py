@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.derive.estimate import Estimate, Evidence, copied, muted
+from rvm.derive.estimate import Estimate, Evidence, copied, held_at_end
+from rvm.derive.held import largest_held
 from rvm.expr import Place
 from rvm.faults import InvertibilityError
 from rvm.numbers import system
@@ -26,16 +27,14 @@ from rvm.numbers.rounding import (
     INFINITY,
     RETURN,
     agreement_limit,
-    magnitude,
     return_limit,
     returned,
 )
 from rvm.program import Function, Program, slots_of
-from rvm.run.raw import Run
 from rvm.state import Options
 from rvm.transform.duals import bar_slots
 from rvm.transform.programs import differentiated, steps_of
-from rvm.transform.unread import unread
+from rvm.transform.unread import gaining, unread
 from rvm.types import F64, Array, Scalar, Stack, elem_of
 
 QUICK = (float, int)
@@ -82,11 +81,23 @@ def check_returned(
     if tolerance == 0:
         verdict(None)
         return verdict
-    estimate = Estimate(evidence())
-    if tolerance is not None or not estimate.returning <= limit:
+    known = evidence()
+    estimate = Estimate(known)
+    if not _far(estimate, tolerance) <= limit:
+        held = largest_held(known)
+        off = _not_held(function, start, ended, known, off, held)
+        if not off and drift <= 1 and not is_demanding(function, options):
+            return None
+        estimate = Estimate(known, held)
+    if not _far(estimate, tolerance) <= limit:
         # What is refused is told all of its error: a tolerance of that takes it.
         verdict(estimate.part)
     return verdict
+
+
+def _far(estimate: Estimate, tolerance: float | None) -> float:
+    """The part of a gradient to which the limit applies."""
+    return estimate.returning if tolerance is None else estimate.part
 
 
 def later(options: Options) -> Options:
@@ -164,11 +175,12 @@ def strays(
             continue
         if not np.all(_near(function, k, begun, back, exactly)):
             off.append(k)
-    if off and not exactly and unread(function) is not None:
-        found = evidence().found
-        if found and are_finite(found.values()):
-            return []
-    return _not_held(function, start, ended, options, evidence, finals, off) if off else off
+    if exactly or not off:
+        return off
+    known = evidence()
+    if known.found and unread(function) is not None and are_finite(known.found.values()):
+        return []
+    return _not_held(function, start, ended, known, off, held_at_end(known))
 
 
 def are_finite(duals: Iterable[Any]) -> bool:
@@ -206,33 +218,26 @@ def _not_held(
     function: Function,
     start: Sequence[Any],
     ended: Sequence[Any],
-    options: Options,
-    evidence: Witness,
-    finals: Finals,
+    known: Evidence,
     off: list[int],
+    held: Mapping[int, float],
 ) -> list[int]:
-    """Registers that are off even relative to what they held, for those that began as zero."""
-    out = []
+    """Registers that are off even relative to what they held.
+
+    That is the measure for numbers that began as zero, and for those that nothing reads.
+    """
+    out: list[int] = []
+    gained = gaining(known.program, known.name)
     for k in off:
-        begun, back = start[k], ended[k]
-        near = _near(function, k, begun, back, options.tolerance == 0)
-        if near.shape != np.shape(begun) or not np.all(near | (np.asarray(begun) == 0)):
-            out.append(k)
-            continue
-        if k not in finals:
-            finals = dict(enumerate(_forwards(function, start, options, evidence())))
-        held = magnitude(elem_of(function.registers[k].type), finals[k])
-        if not np.all(_near(function, k, begun, back, options.tolerance == 0, held)):
+        begun, back = np.asarray(start[k]), np.asarray(ended[k])
+        near = _near(function, k, begun, back, False)
+        if near.shape == begun.shape and np.all(near | (k in gained) | (begun == 0)):
+            with np.errstate(all="ignore"):
+                gap = np.subtract(back, begun, dtype=None)
+            near |= _near(function, k, np.zeros_like(gap), gap, False, held[k])
+        if near.shape != begun.shape or not np.all(near):
             out.append(k)
     return out
-
-
-def _forwards(
-    function: Function, start: Sequence[Any], options: Options, known: Evidence
-) -> list[Any]:
-    """The parameters' registers after another forward run, without observers."""
-    regs = [copied(v) for v in start[: function.n_args]]
-    return Run(known.program, known.name, regs, muted(options), undo=known.undo).regs
 
 
 def _is_coarse(function: Function) -> bool:

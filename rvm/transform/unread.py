@@ -13,15 +13,16 @@ created, exchanged, or added to zero once, and undone to the last bit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from rvm.expr import Const, places
+from rvm.expr import Const, Expr, Place, index_reads, places
 from rvm.isa import ENDS, MAKES, invert_instr, lower
-from rvm.program import Function, Instr
+from rvm.program import Function, Instr, Program
 from rvm.stmt import (
     Alloc,
     Branch,
+    Call,
     Exchange,
     Free,
     Land,
@@ -33,6 +34,7 @@ from rvm.stmt import (
     reads,
     writes,
 )
+from rvm.transform.duals import reachable
 from rvm.types import elem_of
 
 _ABLE = Alloc | Free | Branch | Land | Update | Exchange | Map | When
@@ -55,6 +57,38 @@ def unread(f: Function) -> frozenset[int] | None:
             return None
         at = 1 + (at if end is None else end)
     return results
+
+
+def gaining(program: Program, name: str) -> frozenset[int]:
+    """The parameters that a function, and what it calls, only adds to and never reads."""
+    found = {n: frozenset(range(program.function(n).n_args)) for n in reachable(program, name)}
+    while True:
+        now = {n: known - _used(program.function(n), found) for n, known in found.items()}
+        if now == found:
+            return now[name]
+        found = now
+
+
+def _used(f: Function, gained: Mapping[str, Collection[int]]) -> frozenset[int]:
+    """The registers that a function uses otherwise, if calls only add to those `gained`."""
+    found: set[int] = set()
+    for stmt in (s for instr in f.code for s in lower(instr)):
+        match stmt:
+            case Call(callee, args):
+                by_value = (a for k, a in enumerate(args) if k not in gained[callee])
+                whole = (a for k, a in enumerate(args) if k in gained[callee])
+                found |= {p.reg for a in by_value for p in places(a)}
+                found |= {p.reg for a in whole for p in _beside(a)}
+            case Update(_, "+" | "-"):
+                found |= {p.reg for p in reads(stmt)}
+            case _:
+                found |= {p.reg for p in (*reads(stmt), *writes(stmt))}
+    return frozenset(found)
+
+
+def _beside(arg: Expr) -> Iterator[Place]:
+    """The places that an argument reads besides the one that it passes."""
+    return index_reads(arg) if isinstance(arg, Place) else places(arg)
 
 
 class _Step:

@@ -11,7 +11,7 @@ from attack.programs import smooth
 from sizes import part, sized, thin, wide
 
 import rvm
-from rvm.derive import estimate, gate
+from rvm.derive import estimate
 from rvm.engines import ENGINES, LAW
 from rvm.image import Image, image_of
 from rvm.image.nudged import NudgedImage, nudged
@@ -69,8 +69,7 @@ class Counted(Run):
 @pytest.mark.parametrize("leap", LEAPS)
 def test_judging_takes_a_few_runs(leap: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """From rest or not; where values are not back tangents decide, and no other roundings do."""
-    for module in (estimate, gate):
-        monkeypatch.setattr(module, "Run", Counted)
+    monkeypatch.setattr(estimate, "Run", Counted)
     f = LEAPS[leap]().with_options(engine=engine)
     judged = 0
     for n in (1_000, 3_000, 4_000, 6_000, 20_000, 60_000, 200_000):
