@@ -1,56 +1,143 @@
-"""The costs of a function and its gradient: by the paper's accounts, and as the machine counts."""
+"""The costs of programs that run, by the paper's account and by the machine's, and their tables.
+
+The account of a run has for each executed function, update and exchange what figure 11 of Huot and
+Shaikhha has for it: see `rvm.accounts.cost`.  Jumps and calls cost nothing in it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
+from rvm.accounts.counts import Counts
+from rvm.derive.gradients import Pullback, Watch, unwatched
 from rvm.isa.rows import COSTS
 from rvm.library.handle import FunctionHandle
+from rvm.run.machine import Machine
+from rvm.transform.unread import unread
+from rvm.types import I64
 from rvm_pure.cost import Cost, figure, work
 from rvm_pure.definition import Definition
-from rvm_pure.types import is_active
+from rvm_pure.types import flat, is_active
 from rvm_pure.zeros import filled, zeros
 
 
-def counted(f: Definition, handle: FunctionHandle, sizes: Mapping[str, int]) -> Cost:
-    """The machine's count for adding the value of a function, with all arguments one half."""
-    given = {p.name: filled(p.type, sizes, lambda t: 0.5 if is_active(t) else 1) for p in f.params}
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The costs of a run: `work` by the paper's account, `counted` by the machine's."""
+
+    work: Cost
+    counted: Cost
+
+    @classmethod
+    def of(cls, counts: Iterable[Counts]) -> Run:
+        """The costs of runs that were counted."""
+        moved, found = 0, dict.fromkeys(COSTS, 0)
+        for node in (node for c in counts for node in c.nodes()):
+            for pc in range(len(node.code)):
+                for times, cost in node.costs(pc):
+                    moved += times * cost.moved
+                    for kind, k in cost.work.items():
+                        found[kind.cls] += times * k
+        machine = Cost(*(found[c] for c in COSTS))
+        return cls(Cost(moved, *machine.counts[1:]), machine)
+
+
+class Counting:
+    """Counts the runs of a gradient, forwards and back, inside of what else surrounds them."""
+
+    def __init__(self, around: Watch = unwatched) -> None:
+        self.around = around
+        self.counts: dict[str, Counts] = {}
+        """By the direction of the run."""
+
+    @contextmanager
+    def __call__(self, machine: Machine, way: str) -> Iterator[None]:
+        with self.around(machine, way):
+            self.counts[way] = machine.count()
+            yield
+
+    @property
+    def rows(self) -> list[Row]:
+        """The costs of the runs."""
+        return [Row(way, Run.of([counts])) for way, counts in self.counts.items()]
+
+
+def arguments(f: Definition, sizes: Mapping[str, int]) -> dict[str, Any]:
+    """Arguments of these lengths and counts: real numbers are one half, other whole numbers 1."""
+    return {
+        p.name: sizes[p.name]
+        if p.type == I64 and p.name in sizes
+        else filled(p.type, sizes, lambda t: 0.5 if is_active(t) else 1)
+        for p in f.params
+    }
+
+
+def run_of(f: Definition, handle: FunctionHandle, sizes: Mapping[str, int]) -> Run:
+    """The costs of adding the function's value to zeros."""
     assert f.body.type is not None
-    out = zeros(f.body.type, sizes)
-    m = handle.with_options(engine="reference").machine(**{handle.parameters[0]: out}, **given)
-    counts = m.count()
-    m.run()
-    found = dict.fromkeys(COSTS, 0)
-    for node in counts.nodes():
-        for pc in range(len(node.code)):
-            for times, cost in node.costs(pc):
-                for kind, k in cost.work.items():
-                    found[kind.cls] += times * k
-    return Cost(*(found[c] for c in COSTS))
+    names = handle.parameters[: len(handle.parameters) - len(f.params)]
+    parts = flat(f.body.type) if len(names) > 1 else (f.body.type,)
+    outs = {n: zeros(t, sizes) for n, t in zip(names, parts, strict=True)}
+    machine = handle.machine(**outs, **arguments(f, sizes))
+    counts = machine.count()
+    machine.run()
+    return Run.of([counts])
+
+
+def run_with_adjoints(f: Definition, handle: FunctionHandle, sizes: Mapping[str, int]) -> Run:
+    """The costs of gradient mode: of the run back, and of that forwards if it is needed."""
+    out, watch = handle.parameters[0], Counting()
+    pull = Pullback(handle.target, {out: 0.0, **arguments(f, sizes)}, watch)
+    pull.seed(out)
+    pull(check=False)
+    needed = unread(handle.function) is None
+    return Run.of(c for way, c in watch.counts.items() if needed or way != "forwards")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Three accounts: figure 11's, the one for which the bound holds, and the machine's count."""
+    """A stage's costs: of its term by figure 11 and by the account with a bound, and of its run."""
 
     stage: str
-    figure: Cost
-    work: Cost
-    machine: Cost
+    run: Run
+    figure: Cost | None = None
+    work: Cost | None = None
 
     @classmethod
     def of(cls, stage: str, f: Definition, handle: FunctionHandle, sizes: Mapping[str, int]) -> Row:
-        """The accounts of a function that `handle` calls."""
-        return cls(stage, figure(f.body, sizes), work(f.body, sizes), counted(f, handle, sizes))
+        """The costs of a definition whose program `handle` calls."""
+        both = figure(f.body, sizes), work(f.body, sizes)
+        return cls(stage, run_of(f, handle, sizes), *both)
+
+    @property
+    def lines(self) -> dict[str, Cost]:
+        """The costs under their headings."""
+        own = {"figure 11": self.figure, "work": self.work}
+        ran = {"work of the run": self.run.work, "counted": self.run.counted}
+        return {name: c for name, c in own.items() if c is not None} | ran
+
+
+def table(rows: Sequence[Row]) -> list[str]:
+    """The rows as lines."""
+    lines = [f"{'':16}" + "".join(f"{c:>9}" for c in COSTS)]
+    for row in rows:
+        lines.append(row.stage)
+        for name, cost in row.lines.items():
+            lines.append(f"{name:16}" + "".join(f"{k:>9}" for k in cost.counts))
+    return lines
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The costs of a function and its gradient at some lengths."""
+    """The costs of a function and of its derivatives at some lengths."""
 
     source: Row
     gradient: Row
+    mode: Row
+    """Gradient mode of the reversible program."""
     nesting: int
     kappa: float
 
@@ -62,18 +149,12 @@ class Account:
     @property
     def ratio(self) -> float:
         """The gradient's work in parts of the function's."""
+        assert self.gradient.work is not None and self.source.work is not None
         return self.gradient.work.total / max(1, self.source.work.total)
 
     def __str__(self) -> str:
-        lines = [f"{'':14}" + "".join(f"{c:>9}" for c in COSTS)]
-        for row in (self.source, self.gradient):
-            for name in ("figure", "work", "machine"):
-                counts = getattr(row, name).counts
-                label = {"figure": "figure 11", "work": "work", "machine": "counted"}[name]
-                lines.append(f"{label:14}" + "".join(f"{k:>9}" for k in counts))
-            lines.insert(-3, row.stage)
-        lines.append(
+        last = (
             f"work of the gradient {self.ratio:.2f} times the function's, at most "
             f"{self.bound:g}: kappa {self.kappa:.3g}, NAO {self.nesting}"
         )
-        return "\n".join(lines)
+        return "\n".join([*table([self.source, self.gradient, self.mode]), last])

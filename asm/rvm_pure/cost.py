@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 
+from rvm.accounts.cost import operation
 from rvm.expr import LENGTHS
 from rvm.isa import FUNCTIONS
 from rvm.isa.rows import COSTS
-from rvm.isa.rules import OF_ARRAYS
-from rvm.types import Scalar
 from rvm_pure.formulas import adjoint_gains
 from rvm_pure.terms import (
     Each,
@@ -36,7 +34,7 @@ from rvm_pure.terms import (
     children,
     walk,
 )
-from rvm_pure.types import Arr
+from rvm_pure.types import Arr, dims
 
 MOVES, ADDS, MULTS, NLOPS = COSTS
 
@@ -60,6 +58,10 @@ class Cost:
     @property
     def counts(self) -> tuple[int, int, int, int]:
         return self.moves, self.adds, self.mults, self.nlops
+
+    @property
+    def by_class(self) -> dict[str, int]:
+        return dict(zip(COSTS, self.counts, strict=True))
 
     @property
     def total(self) -> int:
@@ -148,15 +150,8 @@ class Count:
         row = FUNCTIONS[e.fn]
         if e.fn in LENGTHS:
             return self.touch
-        shapes = [self.shape(a) for a in (e, *e.args)]
-        n = max(map(prod, shapes))
-        if row.contracts:
-            n = prod(shapes[0]) * shapes[1][-1]
-            return Cost(3 * n, n, n)
-        once = Cost(1 + row.arity) + Cost(*(int(c == row.cost and c != MOVES) for c in COSTS))
-        if row.rule in OF_ARRAYS and row.cost != MOVES:
-            once = Cost(2) + Cost(*(int(c == row.cost) for c in COSTS))
-        return once * n
+        moved, work = operation(row, self.shape(e), [self.shape(a) for a in e.args])
+        return _counts(moved, work)
 
     def shape(self, e: Term) -> tuple[int, ...]:
         t = e.type
@@ -196,19 +191,27 @@ def bound(e: Term) -> float:
 def kappa(e: Term) -> float:
     """The most that a function of the term costs with its derivatives, in parts of itself.
 
+    Functions of arrays are taken for one element.
+
     It is 4 where each adjoint is multiplied by no more than one function of the arguments, as that
     of a sum, of a product and of `sin` is.
     """
     worst = 4.0
     for x in walk(e):
-        if isinstance(x, Op) and isinstance(x.type, Scalar):
-            own = Count({}).op(x).total
+        if isinstance(x, Op) and x.fn not in LENGTHS:
+            shapes = [(1,) * len(dims(a.type)) for a in (x, *x.args) if a.type is not None]
+            moved, operations = operation(FUNCTIONS[x.fn], shapes[0], shapes[1:])
+            own = _counts(moved, operations).total
             args = [Var(f"x{k}", type=a.type) for k, a in enumerate(x.args)]
             found = adjoint_gains(x, args, Var("z", type=x.type))
             gains = [g for g in found if g is not None]
             if any(sum(isinstance(part, Op) for part in walk(g)) > 2 for g in gains):
                 worst = max(worst, (own + sum(_untyped(g) + 4 for g in gains)) / own)
     return worst
+
+
+def _counts(moved: int, work: Mapping[str, int]) -> Cost:
+    return Cost(moved, *(work.get(c, 0) for c in COSTS[1:]))
 
 
 def _untyped(e: Term) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from rvm_asm.messages import Reporter
@@ -13,14 +14,25 @@ from rvm_asm.stats import Func
 from rvm_asm.texts import build
 
 from rvm.faults import UsageError
-from rvm.library.handle import Library
+from rvm.library.handle import FunctionHandle, Library
 from rvm.numbers import system
 from rvm.types import I64, Scalar
 from rvm_pure import gradient as gradients
-from rvm_pure.account import Account, Row
+from rvm_pure.account import Account, Row, run_of, run_with_adjoints
 from rvm_pure.assembler import read
-from rvm_pure.cost import kappa, nesting
+from rvm_pure.choice import (
+    FORMS,
+    MODE,
+    MOST_STEPS,
+    Choice,
+    Form,
+    choose,
+    derived,
+    nominal,
+)
+from rvm_pure.cost import Cost, kappa, nesting
 from rvm_pure.definition import Definition
+from rvm_pure.explanation import explained
 from rvm_pure.faults import StageFault
 from rvm_pure.keeping import ALL, Keep
 from rvm_pure.lowering import OUT, Lowering
@@ -54,11 +66,13 @@ class PureFunction:
     """
 
     def __init__(
-        self, definition: Definition, declarations: Declarations, keep: Keep = ALL
+        self, definition: Definition, declarations: Declarations, keep: Keep = ALL, form: str = ""
     ) -> None:
         self.definition = definition
         self._declarations = declarations
         self._keep = keep
+        self._form = form
+        self._forms: dict[str, PureFunction] = {}
 
     def keeping(self, **budget: Any) -> PureFunction:
         """The same function whose loops keep less: by `pebbles`, `memory` in bytes, `in_place`.
@@ -66,7 +80,20 @@ class PureFunction:
         `in_place` makes updates of floats in place, too, which rounding keeps from being undone
         to the bit.  UsageError U006 if a budget is no number, or there are two.
         """
-        return PureFunction(self.definition, self._declarations, keep(**budget))
+        return PureFunction(self.definition, self._declarations, keep(**budget), self._form)
+
+    def by(self, form: str) -> PureFunction:
+        """The same function whose `grad` takes a form of its derivatives, a stage, by name.
+
+        `rasm` is gradient mode of the reversible program.  UsageError U006 if there is no such
+        form.
+        """
+        names = (MODE, *FORMS)
+        if form not in names:
+            raise UsageError(
+                "U006", f"derivatives have no form `{form}`", hint=f"there are {', '.join(names)}"
+            )
+        return PureFunction(self.definition, self._declarations, self._keep, form)
 
     @property
     def name(self) -> str:
@@ -105,34 +132,26 @@ class PureFunction:
             raise UsageError(
                 "U006", f"there is no stage `{name}`", hint=f"there are {', '.join(STAGES)}"
             )
-        try:
+        with self._faults():
             return stage(self.definition, name, prefix=prefix, wrt=_names(wrt), keep=self._keep)
-        except StageFault as fault:
-            self._raise(fault)
-            raise
 
     def gradient(self, wrt: str | Sequence[str] = ()) -> PureFunction:
         """The function of the derivatives by the named parameters, or by all that have any."""
         self._known(wrt)
-        try:
-            found = gradients.gradient(self.definition, _names(wrt) or None)
-        except StageFault as fault:
-            self._raise(fault)
-            raise
-        return PureFunction(found, self._declarations, self._keep)
+        with self._faults():
+            return self._of(gradients.gradient(self.definition, _names(wrt) or None))
 
     def grad(self, *args: Any, **named: Any) -> Any:
-        """The derivatives by all parameters that have any, by gradient mode of the program.
+        """The derivatives by all parameters that have any: of one it is that, of several a tuple.
 
-        They are the numbers that `gradient()` gives, without a program for them: of one parameter
-        its derivative, of several a tuple.  AssemblyError if the value is no real number.
+        They are computed in the form of `choice`, or in that which `by` names.  AssemblyError if
+        the value is no real number, or has no such form.
         """
         d = self.definition
-        try:
+        with self._faults():
             wrt = gradients.context(d, None)
-        except StageFault as fault:
-            self._raise(fault)
-            raise
+        if self._derived is not None:
+            return self._derived(*args, **named)
         handle = self._exchanged[self.name]
         out = handle.parameters[0]
         values: dict[str, Any] = {out: 0.0, **self.given(args, named)}
@@ -140,13 +159,46 @@ class PureFunction:
         slopes = tuple(plain(s.type, found[s.name]) for s in wrt)
         return slopes[0] if len(slopes) == 1 else slopes
 
+    @cached_property
+    def _derived(self) -> PureFunction | None:
+        """The function of the derivatives; None where gradient mode is taken."""
+        name = self._form or self.choice.name
+        if name == MODE:
+            return None
+        if name not in self._forms:
+            with self._faults():
+                self._forms[name] = self._of(derived(self.definition, name))
+        return self._forms[name]
+
+    @cached_property
+    def choice(self) -> Choice:
+        """The form of the derivatives that costs least, with the figures.
+
+        AssemblyError if the value is no real number.
+        """
+        d, sizes = self.definition, nominal(self.definition)
+        with self._faults():
+            gradients.context(d, None)
+
+        def run(form: Form) -> Cost:
+            assert form.definition is not None
+            made = self._forms[form.name] = self._of(form.definition)
+            return run_of(form.definition, made._counting, sizes).work
+
+        return choose(d, run, lambda: run_with_adjoints(d, self._counting, sizes).work)
+
+    @property
+    def _counting(self) -> FunctionHandle:
+        """The function for runs that are counted."""
+        return self._exchanged[self.name].with_options(max_steps=MOST_STEPS)
+
+    def _of(self, d: Definition) -> PureFunction:
+        return PureFunction(d, self._declarations, self._keep)
+
     def _lowered(self, fresh: bool = False) -> tuple[Lowering, list[Func]]:
         lowering = Lowering(self.definition, self._keep)
-        try:
+        with self._faults():
             return lowering, lowering.functions(fresh)
-        except StageFault as fault:
-            self._raise(fault)
-            raise
 
     def _fresh(self) -> Declarations:
         """Declarations of nothing yet, whose positions are those of the text."""
@@ -156,16 +208,25 @@ class PureFunction:
         return out
 
     def explain(self) -> str:
-        """The implementation of each named value, and its size in bytes.
+        """The form of the derivatives, and `lets`."""
+        try:
+            gradients.context(self.definition, None)
+            lines = str(self.choice)
+            if self._form:
+                lines = f"derivatives: in the form `{self._form}`, as requested"
+        except StageFault as fault:
+            lines = f"derivatives: none, as {fault.message}"
+        return "\n    ".join((f"{self.name}:", lines, *self.lets))
 
-        It is put in, held by an ancilla, updated in place, stored, or a schedule keeps some states.
+    @property
+    def lets(self) -> tuple[str, ...]:
+        """The implementation of each named value, with its figures and the reason.
+
+        A value is put in, held by an ancilla, updated in place, stored, or a schedule keeps some
+        states.
         """
         lowering, funcs = self._lowered()
-        if not lowering.notes:
-            count = len(funcs[0].body)
-            return f"{self.name}: no names, {count} statement{'s' * (count != 1)}"
-        lines = [f"{n}: {text} ({t})" for n, (text, t) in lowering.notes.items()]
-        return "\n    ".join((f"{self.name}:", *lines))
+        return tuple(explained(lowering, len(funcs[0].body), nominal(self.definition)))
 
     def cost(self, wrt: str | Sequence[str] = (), **lengths: int) -> Account:
         """The costs of the function and its gradient for these lengths and counts.
@@ -175,20 +236,31 @@ class PureFunction:
         try:
             stages = {"source": self, "gradient": self.gradient(wrt)}
             source, gradient = (
-                Row.of(name, f.definition, f.program[f.name], lengths) for name, f in stages.items()
+                Row.of(name, f.definition, f._exchanged[f.name], lengths)
+                for name, f in stages.items()
             )
+            run = run_with_adjoints(self.definition, self._exchanged[self.name], lengths)
         except (ValueError, KeyError) as error:
             raise UsageError(
                 "U006", f"what `{self.name}` costs is not known: {error}", hint="name all lengths"
             ) from None
         body = self.definition.body
-        return Account(source, gradient, nesting(body), kappa(body))
+        return Account(source, gradient, Row(MODE, run), nesting(body), kappa(body))
 
-    def _raise(self, fault: StageFault) -> None:
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        """Terms that a stage cannot process are errors at their places."""
+        try:
+            yield
+        except StageFault as fault:
+            self._raise(fault)
+
+    def _raise(self, fault: StageFault) -> NoReturn:
         report = self._fresh().report
         at = fault.term if fault.term.end else self.definition.name
         report.error("A085", fault.message, at.start, at.end, hint=fault.hint)
         report.raise_if_failed()
+        raise AssertionError(fault.message)
 
     def _known(self, wrt: str | Sequence[str]) -> None:
         names = [p.name for p in self.definition.params]

@@ -16,7 +16,8 @@ from typing import NamedTuple, cast
 
 from rvm.expr import LENGTHS, Apply, Const, Expr, Place, children
 from rvm.isa.implementation import deciding
-from rvm.isa.rows import COSTS, FUNCTIONS
+from rvm.isa.rows import COSTS, FUNCTIONS, FunctionRow
+from rvm.isa.rules import OF_ARRAYS
 from rvm.program import Register
 from rvm.stmt import (
     FORWARD,
@@ -58,6 +59,8 @@ Size = tuple[int, ...] | int
 class Cost:
     """The cost of executing an instruction once.
 
+    `moved`: the numbers that functions and updates read and write, that an exchange moves, and that
+    are created or removed: MOVES in the account of Huot and Shaikhha, figure 11.
     `checks`: conditions, freed or popped values, factors, expressions passed by reference and
     places that may overlap, which the run checks so that no information is lost unnoticed. `sent`:
     the bits that an effect takes out of the machine. `overwritten`: the bits that an ordinary
@@ -66,6 +69,7 @@ class Cost:
     """
 
     work: Mapping[Kind, int]
+    moved: int = 0
     checks: int = 0
     sent: int = 0
     overwritten: int = 0
@@ -103,7 +107,20 @@ def cost(
     count = _Count(registers, sizes)
     for stmt in stmts:
         count.statement(stmt, frozenset(inout))
-    return Cost(count.work, count.checks + clashes, count.sent, count.overwritten)
+    checks = count.checks + clashes
+    return Cost(count.work, count.moved, checks, count.sent, count.overwritten)
+
+
+def operation(
+    row: FunctionRow, result: tuple[int, ...], args: Sequence[tuple[int, ...]]
+) -> tuple[int, Mapping[str, int]]:
+    """The numbers that a function reads and writes, and its operations by class, for shapes."""
+    if row.contracts:
+        n = prod(result) * args[0][-1]
+        return 3 * n, {MULTS: n, ADDS: n}
+    n = prod(args[1]) if row.indexed else max(map(prod, (result, *args)))
+    reduces = row.rule in OF_ARRAYS and row.cost != MOVES
+    return n * (2 if reduces else 1 + row.arity), {row.cost: n}
 
 
 def _operands(stmt: Stmt, registers: Sequence[Register]) -> Iterator[Expr]:
@@ -148,7 +165,7 @@ class _Count:
         self.registers = registers
         self.sizes = sizes
         self.work: dict[Kind, int] = {}
-        self.checks = self.sent = self.overwritten = 0
+        self.moved = self.checks = self.sent = self.overwritten = 0
         self._counted: set[Expr] = set()
 
     def statement(self, stmt: Stmt, inout: frozenset[int]) -> None:
@@ -157,12 +174,15 @@ class _Count:
         match stmt:
             case Update(dst, op, _):
                 self._add(FUNCTIONS[op].cost, _elem(dst), self._elements(dst))
+                self.moved += 3 * self._elements(dst)
                 self._overwrite(dst)
                 self.checks += op in ("*", "/")
             case Exchange(a, b):
                 self._add(MOVES, _elem(a), self._elements(a))
+                self.moved += 4 * self._elements(a)
                 self._overwrite(a, b)
             case Map(dsts, _, _):
+                self.moved += sum(map(self._elements, dsts))
                 self._overwrite(*dsts)
             case When(_, body):
                 for inner in body:
@@ -171,6 +191,7 @@ class _Count:
                 self._life(stmt, reg)
             case Push(place, _) | Pop(place, _):
                 self._add(MOVES, _elem(place), 1)
+                self.moved += 2
                 self._overwrite(place)
                 self.checks += isinstance(stmt, Pop)
             case Branch():
@@ -200,6 +221,7 @@ class _Count:
         t = self.registers[reg.reg].type
         n = self._elements(reg) if isinstance(t, Array) else 1
         self._add(MOVES, elem_of(t), n)
+        self.moved += n
         if isinstance(stmt, (Free, Drop)):
             self.checks += isinstance(stmt, Free) or isinstance(t, Stack)
             if not isinstance(t, Stack):
@@ -233,14 +255,10 @@ class _Count:
         if node.fn in LENGTHS:
             self._add(row.cost, I64, 1)
             return
-        first, n = self._shape(node.args[0]), self._elements(node)
-        if row.contracts:
-            self._add(MULTS, t, n * first[-1])
-            self._add(ADDS, t, n * first[-1])
-        elif row.indexed:
-            self._add(row.cost, t, prod(self._shape(node.args[1])))
-        else:
-            self._add(row.cost, t, max(n, *(prod(self._shape(a)) for a in node.args)))
+        moved, work = operation(row, self._shape(node), [self._shape(a) for a in node.args])
+        self.moved += moved
+        for cls, n in work.items():
+            self._add(cls, t, n)
 
     def _elements(self, node: Expr) -> int:
         return prod(self._shape(node))

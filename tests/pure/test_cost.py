@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from pure.terms import Writer
 from rvm_pure import functions
+from rvm_pure.account import Counting, arguments
 from rvm_pure.cost import Cost, bound, figure, nesting, work
 from rvm_pure.gradient import gradient
 from rvm_pure.terms import free
 from tools.running import rvm as command
 
+from rvm.derive.gradients import Pullback
 from rvm.faults import AssemblyError, UsageError
 from rvm.isa import FUNCTIONS
 
@@ -83,7 +85,9 @@ def test_a_product_of_many_comes_near_the_bound() -> None:
 
 def test_the_account_and_what_the_machine_counts() -> None:
     found = functions(DOT)["dot"].cost(n=100)
-    assert found.source.machine.mults == 100 and found.source.machine.adds >= 99
+    assert found.source.run.counted.mults == 100 and found.source.run.counted.adds >= 99
+    # The gradient by the term is the other array; gradient mode takes each factor apart.
+    assert found.gradient.run.counted.mults == 0 and found.mode.run.counted.mults >= 200
     assert found.nesting == 1 and found.bound == 12 and found.ratio < 0.01
     with pytest.raises(UsageError):
         functions(DOT)["dot"].cost()
@@ -92,7 +96,7 @@ def test_the_account_and_what_the_machine_counts() -> None:
 def test_the_command_prints_it(tmp_path: Any) -> None:
     (tmp_path / "d.pure").write_text(DOT)
     out = command("pure", str(tmp_path / "d.pure"), "--cost", "n=100").stdout
-    assert "kappa 4, NAO 1" in out and out.count("counted") == 2
+    assert "kappa 4, NAO 1" in out and out.count("counted") == 3
     assert "not a length" in command("pure", str(tmp_path / "d.pure"), "--cost", "n", code=2).stderr
 
 
@@ -101,6 +105,35 @@ def test_lengths_are_counted_not_values() -> None:
     for n in (0, 1, 7):
         assert work(f.definition.body, {"n": n}).mults == n
         assert np.isfinite(f(np.ones(n)))
+
+
+def modes(seeds: range) -> float:
+    """The worst ratio of the run back to that forwards, in gradient mode of random terms."""
+    worst = 0.0
+    for seed in seeds:
+        text = Writer(seed, nesting=seed % 3, more=False).definition(2 + seed % 8)
+        f = functions(text)["f"]
+        handle = f.program.f.with_options(engine="python")
+        counting = Counting()
+        given = arguments(f.definition, {"n": (1, 2, 5)[seed % 3]})
+        pull = Pullback(handle.target, {"out": 0.0, **given}, counting)
+        pull.seed("out")
+        pull(check=False)
+        there, back = (row.run for row in counting.rows)
+        ratio = back.work.total / max(1, there.work.total)
+        # Whatever the nesting: each line is differentiated once.
+        assert ratio <= 6 and back.counted.arithmetic <= 6 * max(1, there.counted.arithmetic), text
+        worst = max(worst, ratio)
+    return worst
+
+
+def test_gradient_mode_costs_the_same_however_deep_folds_are_nested() -> None:
+    assert modes(range(12)) > 2
+
+
+@pytest.mark.deep
+def test_gradient_mode_of_many_terms_costs_no_more() -> None:
+    modes(range(12, 1012))
 
 
 UNARY = [n for n, r in FUNCTIONS.items() if r.arity == 1 and r.partials and n.isidentifier()]
@@ -113,9 +146,10 @@ def test_the_bound_holds_of_every_function_of_one_number() -> None:
             f = functions(f"def f(x: f64) = let y = {fn}(x) in y * {fn}({fn}(y))")["f"]
         except AssemblyError:  # Of another type than f64.
             continue
-        body = f.definition.body
-        assert work(f.gradient().definition.body, {}).total <= bound(body) * work(body, {}).total, (
-            fn
-        )
+        many = functions(f"def f(x: f64[n]) = sum({fn}(x) * {fn}(x))")["f"]
+        for g in (f, many):
+            body, n = g.definition.body, {"n": 50}
+            after = work(g.gradient().definition.body, n).total
+            assert after <= bound(body) * work(body, n).total, (fn, g)
         seen += 1
     assert seen > 25

@@ -118,13 +118,13 @@ def test_a_budget_bounds_the_states_that_there_are() -> None:
     f = functions(text)["f"]
     with pytest.raises(AssemblyError, match="P002"):
         f.keeping(pebbles=9).program  # noqa: B018
-    assert "the last state" in f.keeping(pebbles=12).explain()
+    assert "the last state" in str(f.keeping(pebbles=12).lets)
 
 
 def test_an_update_that_can_be_undone_is_made_in_place() -> None:
-    found = {name: f.explain() for name, f in functions(TEXT).items()}
+    found = {name: str(f.lets) for name, f in functions(TEXT).items()}
     assert [name for name, text in found.items() if "in place" in text] == list(EXACT)
-    floats = {name: f.keeping(in_place=True).explain() for name, f in functions(TEXT).items()}
+    floats = {name: str(f.keeping(in_place=True).lets) for name, f in functions(TEXT).items()}
     more = ["power", "leap", "horner", "rows"]
     assert [n for n in floats if "in place" in floats[n] and n not in EXACT] == more
 
@@ -166,7 +166,7 @@ def test_random_states_of_whole_numbers_go_on_in_place_where_they_can() -> None:
         start = "loop (a, b, c) = (x, y, 1'i64) for i < n do"
         text = f"def f(x: i64, y: i64, n: i64) = {start} {body}"
         f = functions(text)["f"]
-        in_place = "in place" in f.explain()
+        in_place = "in place" in str(f.lets)
         assert in_place or not can, text
         stored += not in_place
         given = {"x": r.randint(-9, 9), "y": r.randint(-9, 9), "n": 1 + seed % 7}
@@ -199,8 +199,8 @@ def test_bytes_of_states_must_be_known_and_enough() -> None:
     with pytest.raises(AssemblyError, match="not known before the run"):
         found["heat"].keeping(memory=10**6).program  # noqa: B018
     with pytest.raises(AssemblyError, match="47 bytes are less than three states of 16 bytes"):
-        found["leap"].keeping(memory=47).explain()
-    assert "16 * 3 bytes" in found["leap"].keeping(memory=48).explain()
+        found["leap"].keeping(memory=47).lets  # noqa: B018
+    assert "16 * 3 bytes" in str(found["leap"].keeping(memory=48).lets)
 
 
 @wide

@@ -222,14 +222,16 @@ def f(x: f64[n], y: f64) =
     let d = c * y in
     d * d + c
 """
-    assert rvm_pure.functions(text)["f"].explain().splitlines() == [
-        "f:",
-        "    a: an ancilla, freed by the same expression (f64, 8 bytes)",
-        "    b: each element is put in where it is used (f64[n])",
-        "    c: put in where it is used (f64)",
-        "    s1: the states of a fold or loop, stored and uncomputed "
-        "(f64[n + 1], 8 * (n + 1) bytes)",
-        "    d: put in where it is used (f64)",
+    assert list(rvm_pure.functions(text)["f"].lets) == [
+        "a: an ancilla, freed by the same expression (f64, 8 bytes, used 2 times, work 3): "
+        "its uses are in several instructions, or in a loop",
+        "b: each element is put in where it is used (f64[n], used 1 time, work 45): "
+        "an element is used once, or takes no work",
+        "c: put in where it is used (f64, used 2 times, work 50): it is the last state",
+        "s1: the states of a fold or loop, stored and uncomputed (f64[n + 1], 8 * (n + 1) bytes): "
+        "no update that can be undone was found, and there is no budget",
+        "d: put in where it is used (f64, used 2 times, work 4): "
+        "an instruction computes equal parts once",
     ]
 
 

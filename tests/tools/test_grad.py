@@ -288,3 +288,18 @@ class TestTexts:
     def test_a_function_without_derivatives_has_a_table(self) -> None:
         f = assemble("func f(k: i64)\n    inc k\n").function("f")
         assert table(f, [3], {})[1].split() == ["k", "i64", "3", "-"]
+
+
+def test_costs_of_both_runs_are_those_of_the_lines(tmp_path: Path) -> None:
+    """By figure 11, a function of k numbers reads k and writes one; `add` is one of two."""
+    (tmp_path / "f.rasm").write_text("func f(y: f64, a: f64, b: f64)\n    add y, a * b + sin(a)\n")
+    given = ("grad", str(tmp_path / "f.rasm"), "y=0", "a=1", "b=2", "--loss", "y", "--cost")
+    classes = ("MOVES", "ADDS", "MULTS", "NLOPS")
+    found = rvm_json(*given, "--json")["cost"]
+    there = (3 + 2 + 3 + 3, 2, 1, 1)
+    # The line undone, and y' b and y' a and y' cos(a) added.
+    back = (there[0] + 6 + 6 + 8, 2 + 3, 1 + 3, 1 + 1)
+    for way, want in (("forwards", there), ("back", back)):
+        assert found[way]["work"] == dict(zip(classes, want, strict=True))
+        assert found[way]["counted"] == found[way]["work"] | {"MOVES": 0}
+    assert f"{sum(back) / sum(there):.2f} times that of the run forwards" in rvm(*given).stdout

@@ -29,6 +29,8 @@ from rvm_tools.requests import FunctionRequest, Output, answer
 from rvm_tools.runs import page_width
 
 if TYPE_CHECKING:
+    from rvm_pure.account import Row
+
     from rvm.derive.differences import GradCheck
 
 
@@ -42,6 +44,7 @@ class GradientRequest(FunctionRequest):
     check: bool = False
     error: bool = False
     emit: bool = False
+    cost: bool = False
     out: Sequence[str] = ()
     as_json: bool = False
 
@@ -68,6 +71,8 @@ class _GradientAnswer:
     check: GradCheck | None = None
     error: Result | None = None
     """The possible error of each number of the adjoints."""
+    cost: list[Row] | None = None
+    """The costs of the runs forwards and back."""
 
 
 def differentiate(request: GradientRequest) -> None:
@@ -149,7 +154,12 @@ def _found(
     from rvm.derive.hessians import hessian
 
     wrt = [n.strip() for n in request.wrt.split(",") if n.strip()] if request.wrt else None
-    pull = Pullback(handle.target, inputs, _watched)
+    counting = None
+    if request.cost:
+        from rvm_pure.account import Counting
+
+        counting = Counting(_watched)
+    pull = Pullback(handle.target, inputs, counting or _watched)
     pull.seed(loss)
     value, forward = pull.value(loss), pull.ticks
     before = snapshot(handle.function, pull.start)
@@ -170,6 +180,7 @@ def _found(
         pull.ticks,
         drifts(handle.function, before, after),
         astray,
+        cost=None if counting is None else counting.rows,
     )
     if request.error:
         found.error = adjoints.info.error
@@ -202,6 +213,14 @@ def _print(found: _GradientAnswer) -> None:
         click.echo("\nestimated error of the adjoints")
         for line in derivatives.table(found.function, found.inputs, found.error, width, "error"):
             click.echo(line)
+    if found.cost is not None:
+        from rvm_pure.account import table
+
+        there, back = (row.run.work.total for row in found.cost)
+        click.echo("\n".join(["", *table(found.cost)]))
+        click.echo(
+            f"work of the run back {back / max(1, there):.2f} times that of the run forwards"
+        )
     if found.hessian is not None:
         click.echo(f"\nHessian of {found.loss}")
         for line in derivatives.matrix(found.function, found.hessian, width):
@@ -228,6 +247,14 @@ def _as_json(found: _GradientAnswer, handle: FunctionHandle) -> dict[str, Any]:
     }
     if found.error is not None:
         out["info"]["error"] = derivatives.nested_json(found.error)
+    if found.cost is not None:
+        runs = ("forwards", "back")
+        out["cost"] = {
+            way: {
+                name: c.by_class for name, c in (("work", r.run.work), ("counted", r.run.counted))
+            }
+            for way, r in zip(runs, found.cost, strict=True)
+        }
     if found.hessian is not None:
         out["hessian"] = derivatives.nested_json(found.hessian)
     if found.check is not None:

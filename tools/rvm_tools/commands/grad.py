@@ -35,6 +35,7 @@ from rvm_tools.options import (
     help="Compare with central differences; exit with code 1 if they differ.",
 )
 @click.option("--error", is_flag=True, help="Estimate the error of each number.")
+@click.option("--cost", is_flag=True, help="Print what the runs forwards and back cost, by class.")
 @click.option("--back", is_flag=True, help="Differentiate the inverse: the values are the results.")
 @click.option("--emit", is_flag=True, help="Print the gradient program instead of running it.")
 @engine_option
