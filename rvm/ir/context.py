@@ -26,7 +26,7 @@ WANTED = 3 * STACK
 LOG_FIELDS = WANTED + 1
 """The strict log is a row of fields: of each of its stacks, in the order of
 `rvm.numbers.residue.Residue.stacks`, where its words are, how many entries it has, and room for how
-many; then for how many gaps there was no room."""
+many; then for how many gaps there was no room.  A program's stack is a row of three such fields."""
 
 WIDTH = 8
 """Lanes in a vector."""

@@ -141,7 +141,7 @@ class _Counting:
 
         def missing() -> None:
             ask = b.read_field(context.CHILD, PTR)
-            row = b.op("ask", ask, self.row, b.i64(pc), kind=PTR)
+            row = b.op("through", ask, b.field(0), self.row, b.i64(pc), kind=PTR)
             b.trouble(b.op("eq", row, NULL))
             b.poke(row, word)
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from rvm.ir.node import BIT, F64, I64, NONE, Node, Var, constant, number
+from rvm.ir.node import BIT, F64, I64, NONE, PTR, Node, Var, constant, number
 from rvm.ir.operations import CASTS, COMPARISONS
 from rvm.ir.places import ArrayVariable
 from rvm.leaf import Function
@@ -18,6 +18,9 @@ from rvm.leaf.python import NAMES, text_of
 FALSE, TRUE = constant(False, BIT), constant(True, BIT)
 Parts = Node | tuple[Node, Node]
 """A value, or the two parts of a complex one."""
+
+Indices = Sequence[Node]
+"""Indices, one for each axis."""
 
 
 def parts_of(value: Parts) -> tuple[Node, ...]:
@@ -125,6 +128,86 @@ class Operations(ABC):
         made = Var(kind, f"{stem}{len(self.variables)}", size, many, pace)
         self.variables.append(made)
         return made
+
+    # ------------------------------------------------------------ variables and memory
+
+    def get(self, variable: Var, *at: Node) -> Node:
+        """A variable's value; of one that has many, that at an index."""
+        node = Node("get", variable.kind, at, variable)
+        self.items.append(node)
+        return node
+
+    def set(self, variable: Var, value: Node, *at: Node) -> None:
+        """Set a variable to a value."""
+        self.items.append(Node("set", NONE, (value, *at), variable))
+
+    def add_to(self, variable: Var, amount: Node) -> None:
+        """Add to a variable of kind i64."""
+        self.set(variable, self.op("wadd", self.get(variable), amount))
+
+    def dim(self, reg: int, axis: int) -> Node:
+        """The length of an array register's axis."""
+        return self.op("dim", kind=I64, aux=(reg, axis))
+
+    def field(self, k: int) -> Node:
+        """A pointer to a field of the context."""
+        return self.op("field", kind=PTR, aux=k)
+
+    def read_field(self, k: int, kind: str = I64) -> Node:
+        """A field of the context."""
+        return self.peek(kind, self.field(k))
+
+    def write_field(self, k: int, value: Node) -> None:
+        """Set a field of the context to a value."""
+        self.poke(value, self.field(k))
+
+    def peek(self, kind: str, pointer: Node) -> Node:
+        """The value behind a pointer."""
+        return self.op("peek", pointer, kind=kind)
+
+    def poke(self, value: Node, pointer: Node) -> None:
+        """Put a value behind a pointer."""
+        self.do("poke", value, pointer)
+
+    # ------------------------------------------------------------ what is done conditionally
+
+    def inside(self, body: Callable[[], object]) -> list[Node]:
+        """The operations that `body` appends."""
+        outer, self.items = self.items, []
+        try:
+            body()
+            return self.items
+        finally:
+            self.items = outer
+
+    def when(
+        self,
+        condition: Node,
+        yes: Callable[[], object],
+        no: Callable[[], object] | None = None,
+        unlikely: bool = False,
+    ) -> None:
+        """Execute `yes` if a condition holds, otherwise `no`."""
+        parts = self.inside(yes), [] if no is None else self.inside(no), unlikely
+        self.do("if", condition, aux=parts)
+
+    def nest(self, dims: Sequence[Node], body: Callable[[Indices], object], pace: str = "") -> None:
+        """Loops over all indices below `dims`.
+
+        `pace` is the form in machine code: "whole n", a row of n vectors; "vectors n", vectors, n
+        at a time; "straight", no loop at all; "single", one index after another.
+        """
+        self._nest(list(dims), [], body, pace)
+
+    def _nest(
+        self, dims: list[Node], at: list[Node], body: Callable[[Indices], object], pace: str
+    ) -> None:
+        if not dims:
+            body(tuple(at))
+            return
+        k = self.variable(I64, "i", pace=pace)
+        inside = self.inside(lambda: self._nest(dims[1:], [*at, self.get(k)], body, pace))
+        self.do("loop", dims[0], aux=(k, inside))
 
     # ------------------------------------------------------------ functions over leaf operations
 

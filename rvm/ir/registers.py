@@ -218,7 +218,7 @@ def stop(b: FunctionBuilder) -> None:
         b.write_field(context.PC, b.get(b.position))
     else:
         base, first = (
-            b.helper("rvm_frame", PTR, b.i64(8 * (context.HEADER + count))),
+            b.helper("malloc", PTR, b.i64(8 * (context.HEADER + count))),
             context.HEADER,
         )
         lost, held_label = b.fresh("lost"), b.fresh("held")

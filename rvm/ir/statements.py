@@ -14,6 +14,7 @@ from rvm.expr import Expr, Place
 from rvm.image import Clash
 from rvm.ir import arrays, context
 from rvm.ir.builder import Builder, checked
+from rvm.ir.context import STACK
 from rvm.ir.items import Parts, parts_of, value_of
 from rvm.ir.node import BIT, F32, F64, I32, I64, PTR, Node, constant
 from rvm.ir.places import Element, Location, View, item_size
@@ -23,7 +24,9 @@ from rvm.ir.values import (
     at,
     behind,
     body_of,
+    counted,
     followed,
+    last_of,
     located,
     put,
     raw,
@@ -250,7 +253,7 @@ def _made(b: Builder, stmt: Alloc | Fresh, reg: Place) -> None:
     t = b.function.registers[reg.reg].type
     given = stmt.value if isinstance(stmt, Alloc) else None
     if isinstance(t, Stack):
-        made = b.helper("rvm_stack_new", PTR)
+        made = b.helper("calloc", PTR, b.i64(STACK), b.i64(8))
         b.trouble(b.op("eq", made, constant(None, PTR)))
         b.set(b.stacks[reg.reg], made)
     elif isinstance(t, Array):
@@ -268,8 +271,9 @@ def _gone(b: Builder, stmt: Free | Drop, reg: Place) -> None:
     asked = b.checks and id(stmt) not in b.certain
     if isinstance(t, Stack):
         stack = b.get(b.stacks[reg.reg])
-        b.trouble(b.op("ne", b.helper("rvm_stack_count", I64, stack), b.i64(0)))
-        b.helper("rvm_stack_end", I64, stack)
+        b.trouble(b.op("ne", b.peek(I64, counted(b, stack)), b.i64(0)))
+        for memory in (b.peek(PTR, stack), stack):
+            b.helper("free", "void", memory)
     elif isinstance(t, Array):
         held = stmt.judged if isinstance(stmt, Free) else None
         arrays.give_up(b, reg.reg, given, asked, held)
@@ -482,12 +486,11 @@ def _pop(b: Builder, dst: Place, stack: Place) -> None:
     held, t = _stack(b, stack)
     old = read(b, place)
     _cleared(b, t, old)
-    count = b.helper("rvm_stack_count", I64, held)
-    b.trouble(b.op("eq", count, b.i64(0)))
+    last, count = last_of(b, held, t)
     if b.way > 0:
         b.keep((t, raw(system(t).zero, t), old))
-    slot = b.helper("rvm_stack_pop", PTR, held, b.i64(item_size(t)))
-    put(b, place, read(b, behind(b, slot, t)))
+    b.poke(count, counted(b, held))
+    put(b, place, read(b, last))
     shrink(b, b.i64(SCALAR_BYTES))
 
 

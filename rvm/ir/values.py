@@ -24,6 +24,7 @@ from rvm.expr import (
     Transposed,
 )
 from rvm.ir.builder import FALSE, TRUE, Builder, Indices
+from rvm.ir.context import COUNT
 from rvm.ir.items import Parts, parts_of, value_of
 from rvm.ir.node import BIT, F64, FLOATS, I64, PTR, Node, constant, number
 from rvm.ir.places import LONGEST, Behind, Element, Location, Variables, View, item_size, kind_of
@@ -94,9 +95,21 @@ def top(b: Builder, reg: int, t: Scalar) -> Behind:
     """Where the last value of a stack is; trouble if it holds none."""
     if reg not in b.stacks:
         raise Unprintable
-    held = b.get(b.stacks[reg])
-    b.trouble(b.op("eq", b.helper("rvm_stack_count", I64, held), b.i64(0)))
-    return behind(b, b.helper("rvm_stack_top", PTR, held, b.i64(item_size(t))), t)
+    return last_of(b, b.get(b.stacks[reg]), t)[0]
+
+
+def counted(b: Builder, stack: Node) -> Node:
+    """A pointer to the number of a stack's values."""
+    return b.op("slot", stack, kind=PTR, aux=COUNT)
+
+
+def last_of(b: Builder, stack: Node, t: Scalar) -> tuple[Behind, Node]:
+    """A stack's last value, and how many there are before it; trouble if it holds none."""
+    count = b.peek(I64, counted(b, stack))
+    b.trouble(b.op("eq", count, b.i64(0)))
+    before = b.op("wsub", count, b.i64(1))
+    away = b.product(before, b.i64(item_size(t)))
+    return behind(b, b.op("moved", b.peek(PTR, stack), away, kind=PTR), t), before
 
 
 def behind(b: Builder, pointer: Node, t: Scalar) -> Behind:
@@ -312,7 +325,7 @@ def value(b: Builder, node: Expr) -> Parts:
 def peeked(b: Builder, place: Place, what: str) -> Parts:
     """The top or length of a stack in memory."""
     if what == "len":
-        return b.helper("rvm_stack_count", I64, b.get(b.stacks[place.reg]))
+        return b.peek(I64, counted(b, b.get(b.stacks[place.reg])))
     return read(b, located(b, place))
 
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from functools import cache
+from typing import NamedTuple
 
-from rvm.emit.llvm.prelude import NEEDS, PRELUDE, SYMBOLS, TURN
+from rvm.emit.llvm import prelude, rooms, runtime, strict_log  # they fill `HELPERS`
+from rvm.emit.llvm.helpers import HELPERS, Body
 from rvm.emit.llvm.printer import COLD, TYPES, Printer, literal, symbol, table_symbol
-from rvm.ir.items import Operations
 from rvm.ir.node import Argument, Node, constant
 from rvm.leaf import Function, Table
 from rvm.leaf.ops import NATIVE
-from rvm.numbers.elementary import TURNING, text
 
 
-class Body(Operations):
-    """The operations of a function's body, which is never given up."""
+class Definition(NamedTuple):
+    """A function's text, and what it calls: functions, helpers, and those of the C library."""
 
-    def trouble(self, condition: Node) -> None:
-        raise AssertionError("a function that is called has no checks")
+    text: str
+    functions: frozenset[Function]
+    helpers: frozenset[str]
+    symbols: frozenset[str]
 
 
 class Definitions:
@@ -40,31 +42,50 @@ class Definitions:
     def _enter(self, f: Function) -> None:
         if symbol(f) in self.texts:
             return
-        printed, called, symbols = definition(f)
-        self.texts[symbol(f)] = printed
-        self.symbols |= symbols
+        self._take(symbol(f), definition(f))
         for table in tables(f):
             if table.is_placed:
                 self.placed[table_symbol(table)] = table
             else:
                 self.texts[table_symbol(table)] = constants(table)
-        for other in called:
-            self._enter(other)
 
     def _help(self, name: str) -> None:
-        if name in SYMBOLS:
-            self.symbols.add(name)
-        elif name not in self.texts:
-            self.texts[name] = PRELUDE[name]
-            for needed in NEEDS.get(name, ()):
-                self._help(needed)
-            for f in TURNING if name == TURN else ():
-                self._enter(text(f))
+        if name in HELPERS and name not in self.texts:
+            self._take(name, helping(name))
+
+    def _take(self, name: str, made: Definition) -> None:
+        self.texts[name] = made.text
+        self.symbols |= made.symbols
+        for f in made.functions:
+            self._enter(f)
+        for other in made.helpers:
+            self._help(other)
+
+
+def _defined(printer: Printer, head: str, found: Node | None, called: Set[Function]) -> Definition:
+    """The definition of a function whose operations have been printed."""
+    printer.line(f"ret {printer.typed((found,))}" if found is not None else "ret void")
+    rooms = map(printer.room, printer.operations.variables)
+    text = "\n".join([f"define {head} {{", "entry:", *rooms, *printer.lines, "}"]) + "\n"
+    helpers, symbols = frozenset(printer.helpers), frozenset(printer.symbols)
+    return Definition(text, frozenset(called | printer.functions), helpers, symbols)
 
 
 @cache
-def definition(f: Function) -> tuple[str, frozenset[Function], frozenset[str]]:
-    """A function's text, the functions that it calls, and those of the C library."""
+def helping(name: str) -> Definition:
+    """The definition of a helper."""
+    b, made = Body(), HELPERS[name]
+    found = made.define(b, *(Node("argument", a.kind, (), a) for a in made.args))
+    printer = Printer(b)
+    printer.print_items(b.items)
+    given = ", ".join(f"{TYPES[a.kind]} %{a.name}" for a in made.args)
+    gives = TYPES.get(made.gives, made.gives)
+    return _defined(printer, f"{made.before} {gives} @{name}({given}) {made.behind}", found, set())
+
+
+@cache
+def definition(f: Function) -> Definition:
+    """The definition of a function over leaf operations."""
     b = Body()
     params = [Argument(f"x{k}", NATIVE[p.kind]) for k, p in enumerate(f.params)]
     args = [Node("argument", a.kind, (), a) for a in params]
@@ -84,10 +105,7 @@ def definition(f: Function) -> tuple[str, frozenset[Function], frozenset[str]]:
         printer.line(f"ret {result} %rare")
         printer.label("hot")
     printer.print_items(b.items[split:])
-    printer.line(f"ret {result} {printer.operand(found)}")
-    head = f"define internal {result} @{symbol(f)}({given}) #0 {{"
-    lines = "\n".join([head, "entry:", *printer.lines, "}"])
-    return lines + "\n", frozenset(called | printer.functions), frozenset(printer.symbols)
+    return _defined(printer, f"internal {result} @{symbol(f)}({given}) #0", found, called)
 
 
 def tables(f: Function) -> Iterator[Table]:
@@ -106,3 +124,6 @@ def declared(table: Table) -> str:
     """The declaration of a table whose values are elsewhere."""
     t = TYPES[NATIVE[table.kind]]
     return f"@{table_symbol(table)} = external constant [{len(table.values)} x {t}]"
+
+
+del prelude, rooms, runtime, strict_log

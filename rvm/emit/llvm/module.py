@@ -9,8 +9,8 @@ from rvm.emit.llvm.functions import Definitions, declared
 from rvm.emit.llvm.lanes import LanePrinter, LanesPrinter
 from rvm.emit.llvm.prelude import declaration
 from rvm.emit.llvm.printer import CELL, ELEMENT, FRAMES, Printer
-from rvm.emit.llvm.rooms import KEPT, ROOMS
-from rvm.emit.llvm.runtime import DECLARATIONS, RUNTIME
+from rvm.emit.llvm.rooms import POOL
+from rvm.emit.llvm.runtime import DECLARATIONS
 from rvm.image import Code
 from rvm.image.traps import Changed
 from rvm.ir.ahead import ahead
@@ -40,6 +40,8 @@ one that is for one lane."""
 class ModulePrinter:
     """The printer of the module for one root; `codes` are those that frames refer to by number.
 
+    `entry` is the function that Python enters: the root, or a helper that calls it.
+
     With `varying` it is for several lanes, among which the parameters `params` differ; Unprintable
     if there is no such module.
     """
@@ -50,6 +52,7 @@ class ModulePrinter:
         kind: Kind,
         params: frozenset[int] = frozenset(),
         varying: Varying | None = None,
+        entry: str = ROOT,
     ) -> None:
         self.codes: list[Code] = []
         self.kind = kind
@@ -66,7 +69,7 @@ class ModulePrinter:
         self.cells: list[Changed] = []
         """The guards whose values are in cells, by number."""
         symbols: set[str] = set()
-        helpers: set[str] = set()
+        helpers = {entry}
         functions: set[Function] = set()
         frames = 0
         printed: list[Printer] = []
@@ -81,14 +84,13 @@ class ModulePrinter:
             functions |= printer.functions
             self.placed |= printer.placed
             frames += printer.frame
-        self.texts = [p.text("#1 alwaysinline" if self._joins(p.b) else "#1") for p in printed]
-        prelude = Definitions(functions, (h for h in helpers if h not in RUNTIME))
+        self.texts = [p.text(self._attributes(p.b)) for p in printed]
+        prelude = Definitions(functions, helpers)
         self.placed |= prelude.placed
         self.symbols = tuple(sorted(symbols | prelude.symbols))
         """The C library's functions that it calls, by their aliases."""
-        own = "".join(RUNTIME[h] for h in sorted(helpers) if h in RUNTIME)
-        own += KEPT if helpers & ROOMS.keys() else ""
-        cells = [f"@{CELL}{k} = external global [3 x i64]" for k in range(len(self.cells))]
+        cells = [f"@{POOL} = external global ptr"]
+        cells += [f"@{CELL}{k} = external global [3 x i64]" for k in range(len(self.cells))]
         for k, guard in enumerate(self.cells):
             if guard.element is not None:
                 cells.append(f"@{ELEMENT}{k} = external global [2 x i64]")
@@ -96,7 +98,7 @@ class ModulePrinter:
         # Any function may be put into another.
         bound = f"@{FRAMES} = private unnamed_addr constant i64 {frames}"
         library = map(declaration, self.symbols)
-        texts = [*library, *cells, bound, DECLARATIONS, own, prelude.text(), ATTRIBUTES]
+        texts = [*library, *cells, bound, DECLARATIONS, prelude.text(), ATTRIBUTES]
         self._rest = "\n".join(texts)
 
     def _printer(self, symbol: str, inner: Inner, what: Kind) -> Printer:
@@ -152,6 +154,10 @@ class ModulePrinter:
 
         self._waiting.append(make)
         return symbol
+
+    def _attributes(self, b: FunctionBuilder) -> str:
+        """LLVM's attributes of a function: the root is not inlined where it is called."""
+        return "#1 noinline" if b.symbol == ROOT else "#1 alwaysinline" * self._joins(b) or "#1"
 
     def _joins(self, b: FunctionBuilder) -> bool:
         """Whether a function is inlined at once: a function of numbers, called in one place.

@@ -58,6 +58,8 @@ TEXTS = {
     "element": f"getelementptr i64, ptr @{ELEMENT}{{aux[0]}}, i64 {{aux[1]}}",
     "frame": "call ptr @llvm.frameaddress.p0(i32 0)",
     "frames": f"load i64, ptr @{FRAMES}",
+    "taken": "atomicrmw xchg ptr {0}, ptr {1} acq_rel",
+    "offered": "cmpxchg ptr {0}, ptr null, ptr {1} acq_rel monotonic",
 }
 """Operations that are a single instruction; `t` is the first argument's kind."""
 ENDS = {
@@ -237,7 +239,7 @@ class Printer:
 
     def typed(self, nodes: Sequence[Node]) -> str:
         """Operands with their types, as calls have them."""
-        return ", ".join(f"{TYPES[n.kind]} {self.operand(n)}" for n in nodes)
+        return ", ".join(f"{TYPES.get(n.kind, n.kind)} {self.operand(n)}" for n in nodes)
 
     # ------------------------------------------------------------ pure operations
 
@@ -264,15 +266,17 @@ class Printer:
 
     def _do_helper(self, node: Node) -> str | None:
         self.helpers.add(node.aux)
-        text = f"call {TYPES.get(node.kind, node.kind)} @{node.aux}({self.typed(node.args)})"
-        if node.kind == "void":
-            self.line(text)
-            return None
-        return self.op(text)
+        return self._called(node.kind, f"@{node.aux}", node.args)
 
     def _do_pure(self, node: Node) -> str | None:
         self.symbols.add(node.aux)
         return self.op(f"call {TYPES[node.kind]} @{node.aux}({self.typed(node.args)})")
+
+    def _do_pair(self, node: Node) -> str:
+        found = "poison"
+        for k, part in enumerate(node.args):
+            found = self.op(f"insertvalue {node.kind} {found}, {self.typed((part,))}, {k}")
+        return found
 
     def _do_written(self, node: Node) -> str | None:
         self.functions.add(node.aux)
@@ -458,6 +462,18 @@ class Printer:
         self.line(f"br label %{head}{self._pace(k.pace)}")
         self.label(out)
 
+    def _do_while(self, node: Node) -> None:
+        before, condition, body = node.aux
+        head, inside, out = self.fresh(), self.fresh(), self.fresh()
+        self.line(f"br label %{head}")
+        self.label(head)
+        self.print_items(before)
+        self.line(f"br i1 {self.operand(condition)}, label %{inside}, label %{out}")
+        self.label(inside)
+        self.print_items(body)
+        self.line(f"br label %{head}")
+        self.label(out)
+
     def _pace(self, name: str) -> str:
         """The metadata of a loop."""
         if not name:
@@ -476,9 +492,16 @@ class Printer:
         given = "".join(f"{TYPES[a.kind]} {self.operand(a)}, " for a in node.args)
         return self.op(f"call i32 @{node.aux[0]}({given}ptr %ctx)")
 
-    def _do_ask(self, node: Node) -> str:
-        ask, *given = node.args
-        return self.op(f"call ptr {self.operand(ask)}(ptr %ctx, {self.typed(given)})")
+    def _do_through(self, node: Node) -> str | None:
+        function, *given = node.args
+        return self._called(node.kind, self.operand(function), given)
+
+    def _called(self, kind: str, function: str, given: Sequence[Node]) -> str | None:
+        text = f"call {TYPES.get(kind, kind)} {function}({self.typed(given)})"
+        if kind == "void":
+            self.line(text)
+            return None
+        return self.op(text)
 
     def _do_again(self, node: Node) -> None:
         target, pace = node.aux

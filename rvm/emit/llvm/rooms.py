@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import sys
 
+from rvm.emit.llvm.helpers import NULL, VOID, Body, helper
+from rvm.ir.node import BIT, I32, I64, PTR, Node, constant
+
 POOL = "rvm_pool"
 """The symbol of the row."""
 PLACES = 8
@@ -19,122 +22,99 @@ LARGE, LARGEST = 1 << 18, 1 << 24
 HUGE, HUGE_PAGES = 1 << 22, 14
 """From how many bytes on Linux is asked for large pages; its number of that advice."""
 PAGE = 1 << 12
+ROW = constant(f"@{POOL}", PTR)
 
-_ADVICE = f"""  %huge = icmp uge i64 %size, {HUGE}
-  br i1 %huge, label %advise, label %take
-advise:
-  %first = ptrtoint ptr %new to i64
-  %over = add i64 %first, {PAGE - 1}
-  %begin = and i64 %over, {-PAGE}
-  %pages = inttoptr i64 %begin to ptr
-  %length = sub i64 %size, {PAGE}
-  %advised = call i32 @madvise(ptr %pages, i64 %length, i32 {HUGE_PAGES})
-  br label %take
-take:
-"""
-KEPT = f"""
-@{POOL} = external global [{PLACES} x ptr]
-declare i32 @madvise(ptr, i64, i32) #2
 
-define internal noalias ptr @rvm_large(i64 %size) cold noinline {{
-entry:
-  br label %head
-head:
-  %k = phi i64 [0, %entry], [%next, %other]
-  %at = getelementptr ptr, ptr @{POOL}, i64 %k
-  %p = atomicrmw xchg ptr %at, ptr null acq_rel
-  %none = icmp eq ptr %p, null
-  br i1 %none, label %other, label %look
-look:
-  %held = load i64, ptr %p
-  %fits = icmp eq i64 %held, %size
-  br i1 %fits, label %found, label %back
-back:
-  %late = atomicrmw xchg ptr %at, ptr %p acq_rel
-  call void @free(ptr %late)
-  br label %other
-other:
-  %next = add i64 %k, 1
-  %more = icmp ult i64 %next, {PLACES}
-  br i1 %more, label %head, label %make
-make:
-  %new = call ptr @malloc(i64 %size)
-{_ADVICE if sys.platform == "linux" else ""}  ret ptr %new
-found:
-  ret ptr %p
-}}
+@helper(I64, gives=PTR, before="internal noalias", behind="noinline")
+def rvm_room(b: Body, size: Node) -> Node:
+    """Memory of a size, with anything in it; null if there is none."""
+    return b.either(
+        b.op("uge", size, LARGE),
+        lambda: b.helper("rvm_large", PTR, size),
+        lambda: b.helper("malloc", PTR, b.intrinsic("umax", size, 1)),
+        PTR,
+    )
 
-define internal void @rvm_put_by(ptr %p, i64 %size) cold noinline {{
-entry:
-  store i64 %size, ptr %p
-  br label %head
-head:
-  %k = phi i64 [0, %entry], [%next, %other]
-  %at = getelementptr ptr, ptr @{POOL}, i64 %k
-  %pair = cmpxchg ptr %at, ptr null, ptr %p acq_rel monotonic
-  %done = extractvalue {{ptr, i1}} %pair, 1
-  br i1 %done, label %out, label %other
-other:
-  %next = add i64 %k, 1
-  %more = icmp ult i64 %next, {PLACES}
-  br i1 %more, label %head, label %full
-full:
-  %page = lshr i64 %size, {PAGE.bit_length() - 1}
-  %any = urem i64 %page, {PLACES}
-  %place = getelementptr ptr, ptr @{POOL}, i64 %any
-  %old = atomicrmw xchg ptr %place, ptr %p acq_rel
-  call void @free(ptr %old)
-  br label %out
-out:
-  ret void
-}}
-"""
-"""What the others need."""
-ROOMS = {
-    "rvm_room": f"""
-define internal noalias ptr @rvm_room(i64 %size) noinline {{
-  %large = icmp uge i64 %size, {LARGE}
-  br i1 %large, label %more, label %less
-more:
-  %kept = call ptr @rvm_large(i64 %size)
-  ret ptr %kept
-less:
-  %some = call i64 @llvm.umax.i64(i64 %size, i64 1)
-  %p = call ptr @malloc(i64 %some)
-  ret ptr %p
-}}
-""",
-    "rvm_zeros": f"""
-define internal noalias ptr @rvm_zeros(i64 %size) noinline {{
-  %large = icmp uge i64 %size, {LARGE}
-  br i1 %large, label %more, label %less
-more:
-  %kept = call ptr @rvm_large(i64 %size)
-  %none = icmp eq ptr %kept, null
-  br i1 %none, label %out, label %clear
-clear:
-  call void @llvm.memset.p0.i64(ptr %kept, i8 0, i64 %size, i1 false)
-  br label %out
-out:
-  ret ptr %kept
-less:
-  %some = call i64 @llvm.umax.i64(i64 %size, i64 1)
-  %p = call ptr @calloc(i64 %some, i64 1)
-  ret ptr %p
-}}
-""",
-    "rvm_release": f"""
-define internal i64 @rvm_release(ptr %p, i64 %size) noinline {{
-  %over = sub i64 %size, {LARGE}
-  %large = icmp ule i64 %over, {LARGEST - LARGE}
-  br i1 %large, label %keep, label %give
-keep:
-  call void @rvm_put_by(ptr %p, i64 %size)
-  ret i64 0
-give:
-  call void @free(ptr %p)
-  ret i64 0
-}}
-""",
-}
-"""Definitions by name; who gives memory up says how large it is."""
+
+@helper(I64, gives=PTR, before="internal noalias", behind="noinline")
+def rvm_zeros(b: Body, size: Node) -> Node:
+    """Memory of a size, with zeros in it; null if there is none."""
+
+    def cleared() -> Node:
+        held = b.helper("rvm_large", PTR, size)
+        zeros = constant(0, "i8"), size, b.truth(False)
+        b.when(b.op("ne", held, NULL), lambda: b.helper("llvm.memset.p0.i64", VOID, held, *zeros))
+        return held
+
+    def fresh() -> Node:
+        return b.helper("calloc", PTR, b.intrinsic("umax", size, 1), b.i64(1))
+
+    return b.either(b.op("uge", size, LARGE), cleared, fresh, PTR)
+
+
+@helper(PTR, I64, behind="noinline")
+def rvm_release(b: Body, p: Node, size: Node) -> Node:
+    """Give memory up, of which one says how large it is."""
+    kept = b.op("ule", b.op("wsub", size, LARGE), LARGEST - LARGE)
+    b.when(kept, lambda: b.helper("rvm_put_by", VOID, p, size), lambda: b.helper("free", VOID, p))
+    return b.i64(0)
+
+
+@helper(I64, gives=PTR, before="internal noalias", behind="cold noinline")
+def rvm_large(b: Body, size: Node) -> Node:
+    """A large block: one that is kept, or a new one."""
+    k, found = b.begun(b.i64(0)), b.begun(NULL)
+
+    def look() -> None:
+        at = b.word(ROW, b.get(k))
+        held = b.op("taken", at, NULL)
+
+        def fits() -> None:
+            b.when(
+                b.op("eq", b.peek(I64, held), size),
+                lambda: b.set(found, held),
+                lambda: b.helper("free", VOID, b.op("taken", at, held)),
+            )
+
+        b.when(b.op("ne", held, NULL), fits)
+        b.add_to(k, b.i64(1))
+
+    b.loop(lambda: _goes_on(b, b.op("eq", b.get(found), NULL), b.get(k)), look)
+
+    def make() -> None:
+        made = b.helper("malloc", PTR, size)
+        b.set(found, made)
+        if sys.platform == "linux":
+            first = b.op("wsub", b.i64(0), b.op("ptrtoint", made, kind=I64))
+            pages = b.op("moved", made, b.op("and", first, PAGE - 1), kind=PTR)
+            advice = pages, b.op("wsub", size, PAGE), constant(HUGE_PAGES, I32)
+            b.when(b.op("uge", size, HUGE), lambda: b.helper("madvise", I32, *advice))
+
+    b.when(b.op("eq", b.get(found), NULL), make)
+    return b.get(found)
+
+
+@helper(PTR, I64, gives=VOID, behind="cold noinline")
+def rvm_put_by(b: Body, p: Node, size: Node) -> None:
+    """Keep a block, where another goes if there is no place."""
+    b.poke(size, p)
+    k, done = b.begun(b.i64(0)), b.begun(b.truth(False))
+
+    def offer() -> None:
+        pair = b.op("offered", b.word(ROW, b.get(k)), p, kind="{ptr, i1}")
+        b.set(done, b.op("extract", pair, kind=BIT, aux=1))
+        b.add_to(k, b.i64(1))
+
+    b.loop(lambda: _goes_on(b, b.invert(b.get(done)), b.get(k)), offer)
+
+    def instead() -> None:
+        page = b.op("lshr", size, PAGE.bit_length() - 1)
+        place = b.word(ROW, b.op("urem", page, PLACES))
+        b.helper("free", VOID, b.op("taken", place, p))
+
+    b.when(b.invert(b.get(done)), instead)
+
+
+def _goes_on(b: Body, going: Node, k: Node) -> Node:
+    """Whether the places are still to be gone through."""
+    return b.op("and", going, b.op("ult", k, PLACES))

@@ -23,60 +23,15 @@ from rvm.engines.native.roots import Root
 from rvm.host.once import once
 from rvm.image import Code
 from rvm.ir import context
-from rvm.ir.kind import ROOT, Kind
+from rvm.ir.kind import Kind
 from rvm.numbers import system
 from rvm.state import Frame, Options, State, byte_size
 from rvm.types import Array, Scalar, Stack, elem_of
 
 LONGEST = 25
 """Chunks of ticks that a lane may take; a longer one is left to a machine, which hears Ctrl-C."""
-DRIVER = f"""
-define i32 @lanes(ptr %job, ptr %none) #1 {{
-entry:
-  %rows = load ptr, ptr %job
-  %j1 = getelementptr i64, ptr %job, i64 1
-  %row = load i64, ptr %j1
-  %j2 = getelementptr i64, ptr %job, i64 2
-  %contexts = load ptr, ptr %j2
-  %j3 = getelementptr i64, ptr %job, i64 3
-  %context = load i64, ptr %j3
-  %j4 = getelementptr i64, ptr %job, i64 4
-  %hows = load ptr, ptr %j4
-  %j5 = getelementptr i64, ptr %job, i64 5
-  %first = load i64, ptr %j5
-  %j6 = getelementptr i64, ptr %job, i64 6
-  %end = load i64, ptr %j6
-  %j7 = getelementptr i64, ptr %job, i64 7
-  %budget = load i64, ptr %j7
-  br label %head
-head:
-  %k = phi i64 [%first, %entry], [%next, %lane]
-  %left = phi i64 [%budget, %entry], [%rest, %lane]
-  %more = icmp slt i64 %k, %end
-  %able = icmp sgt i64 %left, 0
-  %go = and i1 %more, %able
-  br i1 %go, label %lane, label %out
-lane:
-  %at = mul i64 %k, %row
-  %regs = getelementptr i8, ptr %rows, i64 %at
-  %from = mul i64 %k, %context
-  %ctx = getelementptr i8, ptr %contexts, i64 %from
-  %before = load i64, ptr %ctx
-  %how = call i32 @{ROOT}(ptr %regs, ptr %ctx) noinline
-  %told = getelementptr i32, ptr %hows, i64 %k
-  store i32 %how, ptr %told
-  %after = load i64, ptr %ctx
-  %used = sub i64 %before, %after
-  %some = add i64 %used, 16
-  %rest = sub i64 %left, %some
-  %next = add i64 %k, 1
-  br label %head
-out:
-  store i64 %k, ptr %j5
-  ret i32 0
-}}
-"""
-"""Runs lanes one after the other; `job` is a `Piece`'s row of fields."""
+LANES = "lanes"
+"""The function that runs a root for lanes one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +89,7 @@ class Batch:
 class LaneRoot(Root):
     """The machine code of a code with its driver."""
 
-    symbol = "lanes"
-    driver = DRIVER
+    symbol = LANES
 
 
 def lane_root(code: Code, checks: bool) -> LaneRoot:

@@ -20,7 +20,7 @@ from rvm.engines.native.compiler import compiler
 from rvm.engines.native.extent import sketch_of
 from rvm.engines.native.frames import layout_of
 from rvm.engines.native.keys import key_of
-from rvm.engines.native.lanes import DRIVER, Batch, chunk_of, contexts
+from rvm.engines.native.lanes import LANES, Batch, chunk_of, contexts
 from rvm.engines.native.lanes_threads import Piece, work_off
 from rvm.engines.native.roots import Printed, machine_code, placed
 from rvm.expr import Place
@@ -94,11 +94,11 @@ class WideRoot:
         def printed() -> Printed:
             text, symbols, tables = _printed(code, params, checks)
             self._tables = placed(tables, memory)
-            return Printed(text + DRIVER, symbols, ())
+            return Printed(text, symbols, ())
 
         name = key_of(code, kind, "groups", f"{sorted(params)}")
         memory: dict[str, int] = {}
-        self.run, artifact = machine_code(name, "lanes", printed, lambda: sketch_of(code), memory)
+        self.run, artifact = machine_code(name, LANES, printed, lambda: sketch_of(code), memory)
         self.deep = artifact.sketch.recurs
         self.varying = varying
         self.groups = 0
@@ -155,7 +155,7 @@ def _printed(
     code: Code, params: frozenset[int], checks: bool
 ) -> tuple[str, tuple[str, ...], dict[str, Table]]:
     llvm, known = compiler(), _together(code.image.program)
-    printer = ModulePrinter(code, _kind(checks), params, known.varying)
+    printer = ModulePrinter(code, _kind(checks), params, known.varying, LANES)
     return printer.text(llvm.triple, llvm.layout), printer.symbols, printer.placed
 
 

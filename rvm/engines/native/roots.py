@@ -90,8 +90,6 @@ class Root:
 
     symbol = ROOT
     """The function that Python enters."""
-    driver = ""
-    """The part of the module's text that does not come from the code."""
 
     def __init__(self, origin: Code | Derived, kind: Kind) -> None:
         self._origin = origin
@@ -137,7 +135,7 @@ class Root:
         from rvm.emit.llvm.printer import CELL, ELEMENT
         from rvm.engines.native.compiler import compiler
 
-        llvm, printer = compiler(), ModulePrinter(self.origin(), self._kind)
+        llvm, printer = compiler(), ModulePrinter(self.origin(), self._kind, entry=self.symbol)
         self._codes = tuple(printer.codes)
         self.cells = [Cell(guard) for guard in printer.cells]
         for k, cell in enumerate(self.cells):
@@ -146,7 +144,7 @@ class Root:
                 address = cell.guard.element[0].__array_interface__["data"][0]
                 self._memory[f"{ELEMENT}{k}"] = address
         self._tables = placed(printer.placed, self._memory)
-        text = printer.text(llvm.triple, llvm.layout) + self.driver
+        text = printer.text(llvm.triple, llvm.layout)
         return Printed(text, printer.symbols, self._codes)
 
 
