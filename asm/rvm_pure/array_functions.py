@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rvm.isa import FUNCTIONS
-from rvm_pure.combinators import mapped, recorder_of, where
+from rvm_pure.combinators import folded, iota, mapped, recorder_of, where
 from rvm_pure.lengths import size_of, size_term
 from rvm_pure.recorder import refused
 from rvm_pure.slices import length_of
@@ -34,9 +34,15 @@ def numpy_sum(x: Any, fn: str, axis: Any = None, **named: Any) -> Any:
     return mapped(lambda row: numpy_sum(row, fn), rows)
 
 
-def mean(x: Any, axis: Any = None) -> Any:
+def mean(x: Any, axis: Any = None, **named: Any) -> Any:
     count = x.size if axis is None else x.shape[axis]
-    return numpy_sum(x, "sum", axis) / count
+    return numpy_sum(x, "sum", axis, **named) / count
+
+
+def variance(x: Any) -> Any:
+    """`np.var` of all elements."""
+    apart = x - mean(x)
+    return mean(apart * apart)
 
 
 def concatenated(arrays: Any, axis: Any = 0) -> Any:
@@ -87,14 +93,61 @@ def rolled(x: Any, shift: Any, axis: Any = None) -> Any:
     return x._new(Each(Lam((k.name,), body), (Prim("iota", (n,)),)))
 
 
-def difference(x: Any) -> Any:
-    """`np.diff` of an array: the differences of neighbouring elements."""
-    return x[1:] - x[:-1]
+def difference(x: Any, *, axis: int = -1) -> Any:
+    """`np.diff` of an array: the differences of neighbours, along the last axis or another."""
+    if x.ndim == 1 or (x.ndim == 2 and axis == 0):
+        return x[1:] - x[:-1]
+    if x.ndim != 2:
+        raise refused("`np.diff` is traced of arrays with one or two dimensions")
+    return x[:, 1:] - x[:, :-1]
+
+
+def clipped(x: Any, low: Any = None, high: Any = None) -> Any:
+    """`np.clip`: at least the one number, and at most the other."""
+    if low is not None:
+        x = np.maximum(x, low)
+    return x if high is None else np.minimum(x, high)
+
+
+def flipped(x: Any, axis: Any = None) -> Any:
+    """`np.flip`: the first axis from its end."""
+    if axis != 0 and x.ndim != 1:
+        raise refused("`np.flip` is traced along the first axis")
+    n, k = length_of(x.recorder, x.term), Var(x.recorder.names.new("k"))
+    at = Op("-", (Op("-", (n, Num(1))), k))
+    return x._new(Each(Lam((k.name,), Index(x.term, (at,))), (Prim("iota", (n,)),)))
+
+
+def trace(x: Any) -> Any:
+    """`np.trace`: the sum of the diagonal of a matrix with as many rows as columns, or less."""
+    if x.ndim != 2:
+        raise refused("`np.trace` is traced of a matrix")
+    return numpy_sum(mapped(lambda i: x[i][i], iota(np.minimum(*x.shape))), "sum")
+
+
+def norm(x: Any) -> Any:
+    """`np.linalg.norm` of all elements: the root of the sum of their squares."""
+    return np.sqrt(numpy_sum(x * x, "sum"))
+
+
+def stacked(arrays: Any) -> Any:
+    """`np.stack`: values of one shape as the rows of an array."""
+    parts = (
+        [a for a in arrays if isinstance(a, Traced)] if isinstance(arrays, (tuple, list)) else []
+    )
+    if not parts or len(parts) < len(arrays):
+        raise refused("`np.stack` is traced of a list of traced values")
+    *others, body = (a.term for a in parts)
+    k = Var(recorder_of(*parts).names.new("k"))
+    for j, one in reversed(list(enumerate(others))):
+        body = If(Op("==", (k, Num(j))), one, body)
+    return parts[0]._new(Each(Lam((k.name,), body), (Prim("iota", (Num(len(parts)),)),)))
 
 
 def like(value: float) -> Callable[..., Any]:
-    def made(x: Any, **named: Any) -> Any:
-        return x._new(Op("spread_like", (Num(value), x.term)))
+    def made(x: Any, dtype: Any = None) -> Any:
+        made = x._new(Op("spread_like", (Num(value), x.term)))
+        return made if dtype is None else made.astype(dtype)
 
     return made
 
@@ -128,7 +181,15 @@ ARRAY_FUNCTIONS.update(
         "mean": mean,
         "where": where,
         "dot": lambda a, b: recorder_first(a, b).apply("@", a, b) if _ranks(a, b) else a * b,
-        "inner": lambda a, b: recorder_first(a, b).apply("@", a, b),
+        "inner": lambda a, b: recorder_first(a, b).apply("@", a, b.T) if _ranks(a, b) else a * b,
+        "var": variance,
+        "std": lambda x: np.sqrt(variance(x)),
+        "linalg.norm": norm,
+        "clip": clipped,
+        "flip": flipped,
+        "stack": stacked,
+        "cumprod": lambda x: folded("scanl")(lambda s, a: s * a, 1.0, x)[1:],
+        "trace": trace,
         "vdot": lambda a, b: recorder_first(a, b).apply("@", a, b),
         "outer": lambda a, b: recorder_first(a, b).apply("outer", a, b),
         "transpose": lambda x: x.T,

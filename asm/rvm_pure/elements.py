@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rvm.isa import FUNCTIONS
 from rvm.types import BOOL, I64, Scalar
 from rvm_pure.expressions import Hard
+from rvm_pure.lengths import size_term
 from rvm_pure.terms import (
     Each,
     Fold,
@@ -15,14 +18,16 @@ from rvm_pure.terms import (
     Num,
     Op,
     Prim,
+    Proj,
     Term,
+    Tup,
     Update,
     Var,
     free,
     names_in,
     substitute,
 )
-from rvm_pure.types import Arr, dims
+from rvm_pure.types import Arr, Product, Type, dims, parts
 
 _ONE = Num(1, type=I64)
 
@@ -55,8 +60,10 @@ def elem(e: Term, i: Term, names: Names) -> Term:
             return body
         case If(c, a, b):
             return If(c, elem(a, i, names), elem(b, i, names), **at)  # type: ignore[arg-type]
-        case Update(of, (k,), v):
+        case Update(of, (k, *more), v):
             old = elem(of, i, names)
+            if more:
+                v = Update(old, tuple(more), v, **at)  # type: ignore[arg-type]
             same = Op("==", (i, k), type=BOOL)
             return If(same, v, old, **at)  # type: ignore[arg-type]
         case Op("gather", (a, k)) if len(dims(k.type or t)) == 1:
@@ -106,3 +113,19 @@ def length(e: Term) -> Term:
             if same:
                 return length(same[0])
     return Op("len", (e,), type=I64)
+
+
+def lengths(e: Term, t: Type) -> Iterator[Term]:
+    """The lengths of the arrays of numbers that a value consists of, outer ones first."""
+    if isinstance(t, Product):
+        for k, item in enumerate(t.items):
+            part = e.items[k] if isinstance(e, Tup) else Proj(k, e, type=item)
+            yield from lengths(part, item)
+    elif isinstance(t, Arr):
+        n = length(e) if t.length is None else size_term(t.length)
+        row = Index(e, (Num(0, type=I64),), type=t.elem)
+        # Of an array of tuples, each part is an array.
+        for item in parts(t) or (t,):
+            assert isinstance(item, Arr)
+            yield Op("max", (n, Num(0)))
+            yield from lengths(row, item.elem)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -32,12 +33,15 @@ from rvm_pure.choice import (
 )
 from rvm_pure.cost import Cost, kappa, nesting
 from rvm_pure.definition import Definition
+from rvm_pure.elements import lengths
 from rvm_pure.explanation import explained
 from rvm_pure.faults import StageFault
 from rvm_pure.keeping import ALL, Keep
 from rvm_pure.lowering import OUT, Lowering
+from rvm_pure.simplify import typed
 from rvm_pure.stages import STAGES, stage
-from rvm_pure.types import Arr, Product, Type, array_of, dims, elem_type, flat, parts
+from rvm_pure.terms import tup
+from rvm_pure.types import Arr, Product, Type, array_of, dims, elem_type, flat, leaves, parts
 from rvm_pure.zeros import zeros
 
 
@@ -277,18 +281,27 @@ class PureFunction:
         d = self.definition
         given = self.given(args, named)
         assert d.body.type is not None
-        lengths = self.lengths(given)
-        outs = [zeros(t, lengths) for t in flat(d.body.type)]
+        sizes = self.lengths(given)
+        outs = [zeros(t, sizes) for t in flat(d.body.type)]
         if any(v is None for v in outs):
-            raise UsageError(
-                "U006",
-                f"how long the value of `{self.name}` is, is not known before it runs",
-                hint="call `program`, and give `out` its length",
-            )
+            found = np.ravel(self._lengths(**given)).tolist()
+            kinds = zip(flat(d.body.type), leaves(d.body.type), outs, strict=True)
+            outs = [
+                np.zeros([found.pop(0) for _ in dims(t)], system(elem).dtype) if dims(t) else zero
+                for t, elem, zero in kinds
+            ]
         handle = self._exchanged[self.name]
         names = handle.parameters[: len(outs)]
         found = handle(**dict(zip(names, outs, strict=True)), **given)
         return _joined(d.body.type, iter([found[n] for n in names]))
+
+    @cached_property
+    def _lengths(self) -> PureFunction:
+        """The function of the lengths of the value's arrays."""
+        d = self.definition
+        assert d.body.type is not None
+        body = typed(tup(lengths(d.body, d.body.type)), gradients.variables(d))
+        return self._of(replace(d, body=body, block=False))
 
     def given(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments by parameter."""

@@ -116,15 +116,10 @@ class Traced:
         return self.apply(fn, *args)
 
     def __array_function__(self, func: Any, types: Any, args: Any, named: Any) -> Any:
-        found = ARRAY_FUNCTIONS.get(func.__name__) if func.__module__ == "numpy" else None
-        if found is None:
-            name = f"{func.__module__}.{func.__name__}".replace("numpy.", "np.", 1)
-            raise refused(f"`{name}` cannot be traced", _hint(func.__name__))
-        try:
-            return found(*args, **named)
-        except TypeError:
-            what = f"`np.{func.__name__}` is traced with plain arguments only"
-            raise refused(what) from None
+        name = f"{func.__module__}.{func.__name__}".removeprefix("numpy.")
+        if name not in ARRAY_FUNCTIONS:
+            raise refused(f"`np.{name}` cannot be traced", _hint(func.__name__))
+        return _called(name, args, named)
 
     def __getitem__(self, key: Any) -> Any:
         keys = key if isinstance(key, tuple) else (key,)
@@ -136,8 +131,10 @@ class Traced:
         return out
 
     def _rows(self, one: slice, rest: tuple[Any, ...]) -> Any:
+        if one == slice(None, None, -1) and not rest:
+            return _called("flip", (self,), {"axis": 0})
         if one.step not in (None, 1):
-            how = "`rvm.pure.map(lambda i: x[n - 1 - i], rvm.pure.iota(n))` goes back"
+            how = "`x[::-1]` goes back, `rvm.pure.map(lambda i: x[2 * i], rvm.pure.iota(k))` skips"
             raise refused(f"a slice is traced with the step 1 only, not {one.step}", how)
         start, stop = map(_end, (one.start, one.stop))
         out = Traced(self.recorder, sliced(self.recorder, self.term, start, stop))
@@ -149,34 +146,16 @@ class Traced:
         return out._new(Each(fn, (out.term,)))
 
     def _item(self, i: Any) -> Traced:
-        if self.ndim == 0:
-            raise refused("a number has no elements", "there are more indices than dimensions")
         if not isinstance(i, (Traced, int, np.integer)):
             what = "`None`" if i is None else described(i)
             raise refused(f"{what} is no index of a traced array", _INDICES)
+        if self.ndim == 0:
+            raise refused("a number has no elements", "there are more indices than dimensions")
         if isinstance(i, Traced) and elem_type(i.term.type or BOOL) == BOOL:
             raise refused("how many elements a condition picks is not known", _PICKED)
         if isinstance(i, (int, np.integer)) and i < 0:
             i = self.shape[0] + int(i)
         return self._new(Index(self.term, (term_of(i),)))
-
-    def sum(self, axis: Any = None) -> Any:
-        return ARRAY_FUNCTIONS["sum"](self, axis)
-
-    def prod(self, axis: Any = None) -> Any:
-        return ARRAY_FUNCTIONS["prod"](self, axis)
-
-    def max(self, axis: Any = None) -> Any:
-        return ARRAY_FUNCTIONS["amax"](self, axis)
-
-    def min(self, axis: Any = None) -> Any:
-        return ARRAY_FUNCTIONS["amin"](self, axis)
-
-    def mean(self, axis: Any = None) -> Any:
-        return ARRAY_FUNCTIONS["mean"](self, axis)
-
-    def dot(self, other: Any) -> Any:
-        return self @ other
 
     def astype(self, t: Any) -> Any:
         names = {"float64": "f64", "float32": "f32", "int64": "i64", "complex128": "c128"}
@@ -190,7 +169,7 @@ class Traced:
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
-        known = [n for n in dir(type(self)) if n[0] != "_" and n not in _OWN]
+        known = [n for n in sorted(dir(type(self))) if n[0] != "_" and n not in _OWN]
         raise NoAttribute(
             "U060",
             f"a traced value has no `{name}`",
@@ -248,8 +227,26 @@ for _word, _fn in {"neg": "neg", "abs": "abs", "invert": "~"}.items():
     setattr(Traced, f"__{_word}__", lambda self, fn=_fn: self.apply(fn, self))
 
 
+def _called(name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """One of NumPy's functions of arrays."""
+    try:
+        return ARRAY_FUNCTIONS[name](*args, **named)
+    except TypeError:
+        raise refused(f"`np.{name}` is traced with plain arguments only") from None
+
+
+def _method(name: str) -> Any:
+    return lambda self, *args, **named: _called(name, (self, *args), named)
+
+
+METHODS = ("sum", "prod", "max", "min", "mean", "var", "std", "dot", "clip", "cumsum", "cumprod")
+METHODS += ("trace", "transpose", "take")
+for _word in METHODS:
+    setattr(Traced, _word, _method(_word))
+
+
 def _hint(name: str) -> str:
-    near = [n for n in (*UFUNCS, *ARRAY_FUNCTIONS) if n[:3] == name[:3]]
+    near = [n for n in {**UFUNCS, **ARRAY_FUNCTIONS} if n[:3] == name[:3]]
     known = ", ".join(sorted(near)[:6] or ARRAY_FUNCTIONS)
     return f"traced are {known}" + ", and functions of numbers" * (not near)
 
