@@ -366,11 +366,12 @@ def _there_and_back(
     there: Sequence[Expr], again: Sequence[Expr], start: list[Any]
 ) -> tuple[list[Any], list[Any]]:
     """The operands' values after the first opcode, and after the second."""
-    middle = [_value(e, start) for e in there]
-    return middle, [_value(e, middle) for e in again]
+    middle = [valued(e, start) for e in there]
+    return middle, [valued(e, middle) for e in again]
 
 
-def _value(node: Expr, state: list[Any]) -> Any:
+def valued(node: Expr, state: Any) -> Any:
+    """The value of an expression, from those of registers in `state`."""
     match node:
         case Place(reg):
             return state[reg]
@@ -378,6 +379,6 @@ def _value(node: Expr, state: list[Any]) -> Any:
             return v
         case Apply(fn, args):
             elems = tuple(elem_of(a.type or F64) for a in args)
-            return function_value(fn, elems)(*(_value(a, state) for a in args))
+            return function_value(fn, elems)(*(valued(a, state) for a in args))
         case _:
             raise TypeError(f"no template: {node!r}")

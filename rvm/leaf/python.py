@@ -55,7 +55,8 @@ def _lshr_array(n: Any, k: Any) -> NDArray[np.int64]:
     return found.view(np.int64)
 
 
-def _umulh_array(a: Any, b: Any) -> NDArray[np.int64]:
+def umulh_array(a: Any, b: Any) -> NDArray[np.int64]:
+    """The upper halves of products of numbers without signs, all in two's complement."""
     s, low = np.uint64(32), np.uint64(0xFFFFFFFF)
     x, y = (np.asarray(v, np.int64).view(np.uint64) for v in (a, b))
     x0, x1, y0, y1 = x & low, x >> s, y & low, y >> s
@@ -181,7 +182,7 @@ NAMES: dict[str, Any] = {
     "lshr_i64": _lshr,
     "umulh": _umulh,
     "lshr_array": _lshr_array,
-    "umulh_array": _umulh_array,
+    "umulh_array": umulh_array,
     "rotl_array": _rotl_array,
     "rotr_array": _rotr_array,
     "cast": _cast,

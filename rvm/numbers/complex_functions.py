@@ -22,7 +22,7 @@ from rvm.leaf.python import NAMES, on_kinds, total
 from rvm.leaf.trace import Fault, apply, bits, called, equal, fabs, sqrt, unless, with_sign
 from rvm.numbers.code import Body, Code
 from rvm.numbers.elementary import text
-from rvm.numbers.elementary.pairs import Pair, product, quick_sum, two_sum
+from rvm.numbers.elementary.pairs import Pair, chosen, plus, product
 
 Parts = tuple[Node, Node]
 ByParts = Callable[..., Node | Parts]
@@ -52,16 +52,6 @@ def by_parts(f: ByParts) -> Body:
 def of(name: str, *args: Any) -> Node:
     """An elementary function of f64."""
     return called(text(name), *args)
-
-
-def chosen(condition: Node, a: Parts, b: Parts) -> Parts:
-    """One of two."""
-    return select(condition, a[0], b[0]), select(condition, a[1], b[1])
-
-
-def negative(z: Parts) -> Parts:
-    """-z, part by part."""
-    return -z[0], -z[1]
 
 
 def larger(x: Node, y: Node) -> Parts:
@@ -169,10 +159,7 @@ def moderate(z: Parts) -> tuple[Parts, Node]:
 def squares_less_one(m: Node, n: Node) -> Pair:
     """m**2 + n**2 - 1 near 0, for m > n > 0, with twice the digits of a float."""
     inside = select(m < 2.0, m, 2.0)
-    p, e = product(inside - 1.0, inside + 1.0)
-    q, f = product(n, n)
-    s, g = two_sum(p, q)
-    return quick_sum(s, g + (e + f))
+    return plus(product(inside - 1.0, inside + 1.0), product(n, n))
 
 
 def log_modulus(z: Parts, above: Pair, name: str = "log", unit: float = 1.0) -> Node:

@@ -32,12 +32,12 @@ from rvm.numbers.complex_functions import (
     code,
     divided,
     multiplied,
-    negative,
     of,
     parts,
     power,
     whole_power,
 )
+from rvm.numbers.elementary.pairs import negative
 from rvm.numbers.floats import rounded
 from rvm.numbers.own import own
 from rvm.numbers.support import NAMES

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from rvm.leaf import Node, select
 from rvm.leaf.ops import I64, Op, add, limits
+from rvm.leaf.python import umulh_array
 from rvm.leaf.trace import Fault, apply, compare, constant, equal, unless
 from rvm.numbers.base import NumberSystem, plain, refuse, shortened, shown
 from rvm.numbers.code import Body, Code, codes_of, comparisons
@@ -172,7 +173,6 @@ def fixed_mul(a: int, b: int, frac: int) -> int:
     return p if LOW <= p <= HIGH else beyond(p, frac)
 
 
-_U32 = np.uint64(0xFFFFFFFF)
 FEW = 32
 """The largest number of elements for which scalar code is faster than arrays."""
 NEARLY = 2.0**63 * (1 - 2.0**-40)
@@ -203,13 +203,8 @@ def fixed_mul_array(a: Any, b: Any, frac: int) -> NDArray[Any]:
     low = a * b
     if frac == 0:
         return np.asarray(low)
-    ua, ub, s = a.astype(np.uint64), b.astype(np.uint64), np.uint64(32)
-    a0, a1, b0, b1 = ua & _U32, ua >> s, ub & _U32, ub >> s
-    mid = a1 * b0 + (a0 * b0 >> s)
-    cross = a0 * b1 + (mid & _U32)
-    high = a1 * b1 + (mid >> s) + (cross >> s)
-    high -= np.where(a < 0, ub, np.uint64(0))
-    high -= np.where(b < 0, ua, np.uint64(0))
+    high = umulh_array(a, b).view(np.uint64)
+    high -= (np.where(a < 0, b, 0) + np.where(b < 0, a, 0)).astype(np.uint64)
     ulow, f = low.astype(np.uint64), np.uint64(frac)
     quotient = ulow >> f | high << np.uint64(64 - frac)
     rest = ulow & np.uint64((1 << frac) - 1)

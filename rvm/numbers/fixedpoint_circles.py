@@ -6,41 +6,32 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from rvm.leaf import Node, constant
-from rvm.leaf.ops import F64
-from rvm.leaf.trace import (
-    called,
-    equal,
-    fabs,
-)
+from rvm.leaf import Node
+from rvm.leaf.trace import called, equal, fabs
 from rvm.numbers.elementary import text
 from rvm.numbers.elementary.arcs import angle
 from rvm.numbers.elementary.circles import FAR, near
 from rvm.numbers.elementary.pairs import (
     Pair,
-    polynomial,
-    product,
-    quick_sum,
-)
-from rvm.numbers.elementary.roots import root_of
-from rvm.numbers.elementary.tables import PI_PAIR
-from rvm.numbers.fixedpoint_values import (
-    ROOT,
-    Value,
     chosen,
-    constants,
     exactly,
     exactly_of,
     like,
     negative,
     one,
     over,
+    paired,
     plus,
-    root_from,
+    polynomial,
+    product,
+    quick_sum,
     scaled,
     size_of,
     times,
 )
+from rvm.numbers.elementary.roots import root_of
+from rvm.numbers.elementary.tables import PI_PAIR
+from rvm.numbers.fixedpoint_values import ROOT, Value, constants, root_from
 
 # ------------------------------------------------------------------------- circles
 
@@ -99,7 +90,7 @@ def _tan(x: Pair) -> Value:
 # ------------------------------------------------------------------------- arcs
 
 ARC = 2.0**-65
-PI = constant(PI_PAIR[0], F64), constant(PI_PAIR[1], F64)
+PI = paired(PI_PAIR)
 
 
 def _mirrored(found: Pair, x: Pair) -> Pair:

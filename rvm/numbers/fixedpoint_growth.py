@@ -7,12 +7,7 @@ from typing import Any
 
 from rvm.leaf import Node, constant, select
 from rvm.leaf.ops import F64
-from rvm.leaf.trace import (
-    called,
-    equal,
-    fabs,
-    unequal,
-)
+from rvm.leaf.trace import called, equal, fabs, unequal
 from rvm.numbers.elementary import text
 from rvm.numbers.elementary.errors import between
 from rvm.numbers.elementary.exponentials import Reduced
@@ -21,14 +16,6 @@ from rvm.numbers.elementary.gammas import stirling
 from rvm.numbers.elementary.logarithms import Reduced as Logarithm
 from rvm.numbers.elementary.pairs import (
     Pair,
-    product,
-    quick_sum,
-)
-from rvm.numbers.elementary.roots import root_of
-from rvm.numbers.elementary.tables import LN2_PAIR, LN10_PAIR
-from rvm.numbers.fixedpoint_values import (
-    ROOT,
-    Value,
     chosen,
     exactly,
     exactly_of,
@@ -36,13 +23,18 @@ from rvm.numbers.fixedpoint_values import (
     negative,
     one,
     over,
+    paired,
     plus,
-    root_from,
+    product,
+    quick_sum,
     scaled,
     size_of,
     times,
     within,
 )
+from rvm.numbers.elementary.roots import root_of
+from rvm.numbers.elementary.tables import LN2_PAIR, LN10_PAIR
+from rvm.numbers.fixedpoint_values import ROOT, Value, root_from
 
 FLAT = 64.0
 """Beyond this e**-x is below the error of a pair, and e**x does not fit."""
@@ -119,8 +111,7 @@ def _softplus(x: Pair) -> Value:
 
 LOG = 2.0**-71
 """The largest error of a logarithm."""
-LN2 = constant(LN2_PAIR[0], F64), constant(LN2_PAIR[1], F64)
-LN10 = constant(LN10_PAIR[0], F64), constant(LN10_PAIR[1], F64)
+LN2, LN10 = paired(LN2_PAIR), paired(LN10_PAIR)
 
 
 def logarithm(x: Pair) -> Pair:

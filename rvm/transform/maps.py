@@ -14,10 +14,10 @@ from typing import Any, cast
 
 from rvm.expr import Apply, Const, Expr, Formal, Place, rebuild
 from rvm.faults import DefinitionError
-from rvm.isa import OPCODES, apply, lower, typed, value
+from rvm.isa import OPCODES, apply, lower, typed
 from rvm.isa.derivatives import adjoint_type
 from rvm.isa.lower import linked_body
-from rvm.isa.proof import prove_inverse
+from rvm.isa.proof import prove_inverse, valued
 from rvm.isa.rows import Operand, OpRow, add_opcode, angle_type
 from rvm.isa.tangents import tangent
 from rvm.program import Instr
@@ -129,7 +129,7 @@ def _agree(row: OpRow, other: OpRow, t: Scalar, want: list[Expr]) -> bool:
         state = {k: _draw(rng, p) for k, p in enumerate(_operands(row, t))}
         state |= {p.reg: _draw(rng, p) for p in bars.values()}
         for a, b in zip(want, stmt.values, strict=True):
-            if abs(_evaluate(a, state) - _evaluate(b, state)) > TOLERANCE[t.name == "f32"]:
+            if abs(valued(a, state) - valued(b, state)) > TOLERANCE[t.name == "f32"]:
                 return False
     return True
 
@@ -144,19 +144,6 @@ def _draw(rng: random.Random, place: Place) -> Any:
         return complex(rng.uniform(-2, 2), rng.uniform(-2, 2))
     # Numbers with few bits are the same in single precision.
     return rng.randrange(1, 2048) / 1024
-
-
-def _evaluate(node: Expr, state: dict[int, Any]) -> Any:
-    match node:
-        case Place(reg):
-            return state[reg]
-        case Const(v):
-            return v
-        case Apply(fn, args):
-            elems = tuple(elem_of(a.type or I64) for a in args)
-            return value(fn, elems)(*(_evaluate(a, state) for a in args))
-        case _:
-            raise TypeError(f"a template cannot be evaluated: {node!r}")
 
 
 def _derived(

@@ -3,58 +3,46 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from rvm.leaf import Node, constant, function, select
 from rvm.leaf.ops import F64
 from rvm.leaf.trace import bits, equal, fabs, nearest, sqrt, to_int, unequal, with_sign
 from rvm.numbers.elementary.logarithms import LARGEST
-from rvm.numbers.elementary.pairs import Pair, polynomial, product, quick_sum, quotient, two_sum
-from rvm.numbers.elementary.tables import (
-    ATAN_HIGH,
-    ATAN_LOW,
-    ATAN_POLY,
-    HALF_PI_PAIR,
-    PI_PAIR,
+from rvm.numbers.elementary.pairs import (
+    Pair,
+    chosen,
+    exactly_of,
+    negative,
+    paired,
+    plus,
+    polynomial,
+    product,
+    quick_sum,
+    quotient,
+    two_sum,
 )
-
-
-def _plus(a: Pair, b: Pair) -> Pair:
-    s, e = two_sum(a[0], b[0])
-    return quick_sum(s, e + (a[1] + b[1]))
-
-
-def _chosen(condition: Node, a: Any, b: Any) -> Pair:
-    return select(condition, a[0], b[0]), select(condition, a[1], b[1])
+from rvm.numbers.elementary.tables import ATAN_HIGH, ATAN_LOW, ATAN_POLY, HALF_PI_PAIR, PI_PAIR
 
 
 def angle(a: Pair, b: Pair) -> Pair:
     """The arc tangent of a / b, for b > 0 and 0 <= a, neither denormal nor near an overflow."""
     swapped = a[0] > b[0]
-    y, x = _chosen(swapped, b, a), _chosen(swapped, a, b)
+    y, x = chosen(swapped, b, a), chosen(swapped, a, b)
     step = nearest(y[0] / x[0] * 16.0)
     c = step * 0.0625
     # (y - c x) / (x + c y), within a 31st
     p, e = product(c, x[0])
-    top = _plus(y, (-p, -(e + c * x[1])))
+    top = plus(y, (-p, -(e + c * x[1])))
     p, e = product(c, y[0])
-    below = _plus(x, (p, e + c * y[1]))
+    below = plus(x, (p, e + c * y[1]))
     t, low = quotient(top, below)
     square = t * t
     index = to_int(step)
     s, f = two_sum(ATAN_HIGH[index], t)
     rest = f + (ATAN_LOW[index] + low + t * square * polynomial(ATAN_POLY, square))
     found = quick_sum(s, rest)
-    other = _plus(_pair(HALF_PI_PAIR), (-found[0], -found[1]))
-    return _chosen(swapped, other, found)
-
-
-def _pair(values: tuple[float, float]) -> Pair:
-    return constant(values[0], F64), constant(values[1], F64)
-
-
-def _exact(x: Node) -> Pair:
-    return x, constant(0.0, F64)
+    other = plus(paired(HALF_PI_PAIR), negative(found))
+    return chosen(swapped, other, found)
 
 
 def _fits(x: Node) -> Node:
@@ -70,14 +58,14 @@ def _atan_cold(x: Node) -> Node:
 @function("atan", guard=lambda x: ~_fits(fabs(x)), cold=_atan_cold)
 def atan(x: Node) -> Node:
     """The arc tangent."""
-    high, low = angle(_exact(fabs(x)), _exact(constant(1.0, F64)))
+    high, low = angle(exactly_of(fabs(x)), exactly_of(constant(1.0, F64)))
     return with_sign(high + low, x)
 
 
 def _around(y: Node, x: Node, found: Pair) -> Node:
     """An angle in the first quarter as that of (x, y)."""
-    mirrored = _plus(_pair(PI_PAIR), (-found[0], -found[1]))
-    value = _chosen(bits(x) < 0, mirrored, found)
+    mirrored = plus(paired(PI_PAIR), negative(found))
+    value = chosen(bits(x) < 0, mirrored, found)
     return with_sign(value[0] + value[1], y)
 
 
@@ -98,7 +86,9 @@ def _atan2_cold(y: Node, x: Node) -> Node:
     plain = ~(tiny | steep)
     larger = select(a > b, a, b)
     factor = select(larger < 2.0**-600, 2.0**600, select(larger > 2.0**600, 2.0**-700, 1.0))
-    found = angle(_exact(select(plain, a * factor, 1.0)), _exact(select(plain, b * factor, 1.0)))
+    found = angle(
+        exactly_of(select(plain, a * factor, 1.0)), exactly_of(select(plain, b * factor, 1.0))
+    )
     rest = select(steep, HALF_PI_PAIR[1], select(tiny, 0.0, found[1]))
     high = select(steep, HALF_PI_PAIR[0], select(tiny, small, found[0]))
     return select(numbers, _around(y, x, (high, rest)), math.nan)
@@ -113,7 +103,7 @@ def _is_cold(y: Node, x: Node) -> Node:
 @function("atan2", guard=_is_cold, cold=_atan2_cold)
 def atan2(y: Node, x: Node) -> Node:
     """The angle of the point (x, y)."""
-    return _around(y, x, angle(_exact(fabs(y)), _exact(fabs(x))))
+    return _around(y, x, angle(exactly_of(fabs(y)), exactly_of(fabs(x))))
 
 
 def _leg(x: Node) -> Pair:
@@ -137,7 +127,7 @@ def _asin_cold(x: Node) -> Node:
 @function("asin", guard=lambda x: ~((fabs(x) < 1.0) & (fabs(x) >= 2.0**-28)), cold=_asin_cold)
 def asin(x: Node) -> Node:
     """The arc sine."""
-    high, low = angle(_exact(fabs(x)), _leg(x))
+    high, low = angle(exactly_of(fabs(x)), _leg(x))
     return with_sign(high + low, x)
 
 
@@ -151,7 +141,7 @@ def _acos_cold(x: Node) -> Node:
 @function("acos", guard=lambda x: ~((fabs(x) < 1.0) & (fabs(x) >= 2.0**-60)), cold=_acos_cold)
 def acos(x: Node) -> Node:
     """The arc cosine."""
-    found = angle(_leg(x), _exact(fabs(x)))
-    mirrored = _plus(_pair(PI_PAIR), (-found[0], -found[1]))
-    value = _chosen(x < 0.0, mirrored, found)
+    found = angle(_leg(x), exactly_of(fabs(x)))
+    mirrored = plus(paired(PI_PAIR), negative(found))
+    value = chosen(x < 0.0, mirrored, found)
     return value[0] + value[1]

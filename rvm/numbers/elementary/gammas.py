@@ -18,7 +18,19 @@ from rvm.leaf.trace import bits as bits_of
 from rvm.leaf.trace import called, equal, fabs, nearest, of_bits, to_int, unequal
 from rvm.numbers.elementary.circles import cosine, sine, tan
 from rvm.numbers.elementary.logarithms import LARGEST, LEAST, fine, natural
-from rvm.numbers.elementary.pairs import Pair, polynomial, product, quick_sum, two_sum
+from rvm.numbers.elementary.pairs import (
+    Pair,
+    chosen,
+    exactly_of,
+    negative,
+    paired,
+    plus,
+    polynomial,
+    product,
+    quick_sum,
+    times,
+    two_sum,
+)
 from rvm.numbers.elementary.tables import (
     DIGAMMA_HIGH,
     DIGAMMA_LOW,
@@ -46,24 +58,6 @@ SHIFT = 20
 """From here on the series of `_tail` has all digits."""
 
 
-def _plus(a: Pair, b: Pair) -> Pair:
-    s, e = two_sum(a[0], b[0])
-    return quick_sum(s, e + (a[1] + b[1]))
-
-
-def _times(a: Pair, b: Pair) -> Pair:
-    p, e = product(a[0], b[0])
-    return quick_sum(p, e + (a[0] * b[1] + a[1] * b[0]))
-
-
-def _less(a: Pair) -> Pair:
-    return -a[0], -a[1]
-
-
-def _pair(values: tuple[float, float]) -> Pair:
-    return constant(values[0], F64), constant(values[1], F64)
-
-
 def _looked_up(u: Node, t: Any, high: Table, low: Table, rows: Sequence[Table]) -> Pair:
     """A tabled function at a number within 1/2 and 8 near u, where t(c) is its distance from c."""
     place = bits_of(u) - FIRST
@@ -76,20 +70,20 @@ def _looked_up(u: Node, t: Any, high: Table, low: Table, rows: Sequence[Table]) 
 def between(x: Node) -> Pair:
     """lgamma x for 1/2 <= x < 8: (x - 1)(x - 2) times a tabulated function."""
     q = _looked_up(x, lambda c: x - c, GAMMA_HIGH, GAMMA_LOW, GAMMA_POLY)
-    return _times(_times((x - 1.0, constant(0.0, F64)), two_sum(x, -2.0)), q)
+    return times(times(exactly_of(x - 1.0), two_sum(x, -2.0)), q)
 
 
 def _near_one(x: Node) -> Pair:
     """lgamma(1 + x) for |x| <= 1/2."""
     q = _looked_up(1.0 + x, lambda c: x - (c - 1.0), GAMMA_HIGH, GAMMA_LOW, GAMMA_POLY)
-    return _times(_times((x, constant(0.0, F64)), two_sum(x, -1.0)), q)
+    return times(times(exactly_of(x), two_sum(x, -1.0)), q)
 
 
 def stirling(x: Node) -> Pair:
     """lgamma x for 8 <= x <= 2**900: (x - 1/2)(log x - 1) + log(2 pi) / 2 - 1/2, and a series."""
     high, low = fine(x)
     less = two_sum(high, -1.0)
-    main = _times(two_sum(x, -0.5), (less[0], less[1] + low))
+    main = times(two_sum(x, -0.5), (less[0], less[1] + low))
     inverse = 1.0 / x
     s, e = two_sum(main[0], STIRLING_PAIR[0])
     rest = inverse * polynomial(STIRLING_TAIL, inverse * inverse)
@@ -103,7 +97,7 @@ def _sine_of_pi(x: Node) -> Pair:
     p, e = product(select(swapped, 0.5 - r, r), constant(PI_PAIR[0], F64))
     angle = quick_sum(p, e + select(swapped, 0.5 - r, r) * PI_PAIR[1])
     s, c = quick_sum(*sine(angle)), quick_sum(*cosine(angle))
-    return select(swapped, c[0], s[0]), select(swapped, c[1], s[1])
+    return chosen(swapped, c, s)
 
 
 def _reflected(size: Node) -> Pair:
@@ -114,8 +108,10 @@ def _reflected(size: Node) -> Pair:
     pole = equal(s[0], 0.0)
     high, low = natural(select(pole, 1.0, s[0]))
     log_sine = (high, low + select(pole, 0.0, s[1]) / select(pole, 1.0, s[0]))
-    mirror = (select(near, one[0], other[0]), select(near, one[1], other[1]))
-    found = _plus(_plus(_pair(LOG_PI_PAIR), _less(natural(size))), _less(_plus(log_sine, mirror)))
+    mirror = chosen(near, one, other)
+    found = plus(
+        plus(paired(LOG_PI_PAIR), negative(natural(size))), negative(plus(log_sine, mirror))
+    )
     return select(pole, math.inf, found[0]), select(pole, 0.0, found[1])
 
 
@@ -132,8 +128,8 @@ def _lgamma_below(x: Node) -> Node:
         natural(select(small & ~tiny, select(size > 0.0, size, 1.0), 1.0)),
         natural(select(tiny, size * 2.0**54, 1.0), 54),
     )
-    log = (select(tiny, other[0], one[0]), select(tiny, other[1], one[1]))
-    around = _plus(_less(log), _near_one(select(small, x, 0.0)))
+    log = chosen(tiny, other, one)
+    around = plus(negative(log), _near_one(select(small, x, 0.0)))
     value = select(small, around[0] + around[1], scaled)
     inside = (x < 0.0) & ~small & (size < 2.0**51)
     below = _reflected(select(inside, size, 1.5))
@@ -162,14 +158,14 @@ def _digamma_near(x: Node) -> Pair:
     """digamma x for 1/2 <= x < 8: x minus the zero, times a tabulated function."""
     q = _looked_up(x, lambda c: x - c, DIGAMMA_HIGH, DIGAMMA_LOW, DIGAMMA_POLY)
     s, e = two_sum(x, -DIGAMMA_ROOT[0])
-    return _times(quick_sum(s, e - DIGAMMA_ROOT[1]), q)
+    return times(quick_sum(s, e - DIGAMMA_ROOT[1]), q)
 
 
 def _digamma_near_one(x: Node) -> Pair:
     """digamma(1 + x) for |x| <= 1/2."""
     q = _looked_up(1.0 + x, lambda c: x - (c - 1.0), DIGAMMA_HIGH, DIGAMMA_LOW, DIGAMMA_POLY)
     s, e = two_sum(1.0 - DIGAMMA_ROOT[0], x)
-    return _times(quick_sum(s, e - DIGAMMA_ROOT[1]), q)
+    return times(quick_sum(s, e - DIGAMMA_ROOT[1]), q)
 
 
 def _digamma_series(x: Node) -> Pair:
@@ -210,7 +206,7 @@ def _digamma_below(x: Node) -> Node:
     at = select(inside, size, 1.5)
     near = at < 8.0
     one, other = _digamma_near(select(near, at, 1.0)), _digamma_series(select(near, 8.0, at))
-    mirror = (select(near, one[0], other[0]), select(near, one[1], other[1]))
+    mirror = chosen(near, one, other)
     turn = _cotangent_of_pi(select(inside, x, 0.25)) * -PI_PAIR[0]
     s, e = two_sum(turn, mirror[0])
     value = select(inside, s + (e + (mirror[1] + 1.0 / at)), value)

@@ -16,6 +16,7 @@ from rvm.leaf.trace import apply, compare, equal, to_float
 from rvm.numbers.binaries import pi
 from rvm.numbers.code import DOUBT
 from rvm.numbers.elementary.circles import turning_words
+from rvm.numbers.elementary.pairs import chosen
 
 Words = tuple[Node, Node]
 """A number without a sign as two words, the higher one first."""
@@ -56,10 +57,6 @@ def _left(a: Words, by: int) -> Words:
     return high, apply("shl", a[1], by)
 
 
-def _chosen(condition: Node, a: Words, b: Words) -> Words:
-    return select(condition, a[0], b[0]), select(condition, a[1], b[1])
-
-
 def _half_turns(m: Node, e: Node) -> tuple[Node, Words]:
     """The half turns of the angle |m| * 2**e, e >= -62, modulo 2, and the remainder.
 
@@ -93,13 +90,13 @@ class _Reduced:
         whole, rest = _half_turns(size, select(tiny, constant(0, I64), e))
         beyond = rest[0] < 0
         zero = (constant(0, I64), constant(0, I64))
-        rest = _chosen(beyond, _less(zero, rest), rest)
+        rest = chosen(beyond, _less(zero, rest), rest)
         angle = _left(_high(rest, _words(pi(128) >> 2)), 1)
         own = _shifted(size, e + 127)
         self.small = tiny & apply("ult", own[0], 1 << 37)
         self.odd = compare("ne", equal(whole, 1), beyond) & ~tiny
         self.below = compare("ne", m < 0, beyond & ~tiny)
-        self.angle = _chosen(tiny, own, angle)
+        self.angle = chosen(tiny, own, angle)
 
 
 def _shifted(x: Node, by: Node) -> Words:
@@ -132,7 +129,7 @@ WINDOW = 1 << 30
 
 def _nearest(value: Words, found: _Reduced, small: Words) -> Node:
     """A number in units of 2**-126 as a factor; it is `small` where the angle is."""
-    high, low = _chosen(found.small, small, value)
+    high, low = chosen(found.small, small, value)
     size = apply("wadd", high, apply("lshr", low, 63))
     near = apply("ult", apply("wadd", low, WINDOW - (1 << 63)), 2 * WINDOW)
     signed = select(found.below, apply("wneg", size), size)

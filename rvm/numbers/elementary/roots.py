@@ -10,7 +10,7 @@ from rvm.leaf.trace import bits, equal, fabs, of_bits, sqrt, to_float, to_int, u
 from rvm.numbers.elementary.exponentials import Reduced as Exponential
 from rvm.numbers.elementary.exponentials import scaled
 from rvm.numbers.elementary.logarithms import LARGEST, Reduced, above_one
-from rvm.numbers.elementary.pairs import Pair, product, quick_sum, quotient, two_sum
+from rvm.numbers.elementary.pairs import Pair, plus, product, quick_sum, quotient, two_sum
 from rvm.numbers.elementary.tables import LN2_PAIR
 
 
@@ -22,10 +22,7 @@ def root_of(p: Pair) -> Pair:
 
 
 def _squares(a: Node, b: Node) -> Pair:
-    p, e = product(a, a)
-    q, f = product(b, b)
-    s, g = two_sum(p, q)
-    return quick_sum(s, g + (e + f))
+    return plus(product(a, a), product(b, b))
 
 
 def _fits(x: Node) -> Node:
