@@ -15,7 +15,7 @@ from sizes import part, sized, thin
 
 import rvm
 from rvm.engines import ENGINES, engine, executing
-from rvm.engines.protocol import first_chunk
+from rvm.engines.extent import first_chunk
 
 EXECUTING = executing()
 each_engine = pytest.mark.parametrize("engine", EXECUTING)

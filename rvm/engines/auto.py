@@ -13,7 +13,8 @@ from functools import cache, partial
 from typing import NamedTuple
 
 from rvm.engines import ENGINES, engine
-from rvm.engines.protocol import Engine, first_chunk
+from rvm.engines.extent import first_chunk
+from rvm.engines.protocol import Engine
 from rvm.engines.python import Python
 from rvm.host.once import once
 from rvm.image import Code, Image

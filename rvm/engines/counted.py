@@ -13,8 +13,7 @@ import numpy as np
 from rvm.accounts.counts import Counts, Key, Node, sized_of
 from rvm.engines import counting
 from rvm.engines.auto import Auto
-from rvm.engines.evaluate import evaluate
-from rvm.engines.memory import find
+from rvm.engines.evaluate import evaluate, find
 from rvm.engines.python import Compiled, Python
 from rvm.engines.reference import step
 from rvm.engines.rows import Row

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from rvm.engines.evaluate import evaluate
+from rvm.engines.evaluate import evaluate, find
 from rvm.engines.heap import fits
-from rvm.engines.memory import find, store
+from rvm.engines.memory import store
 from rvm.faults import InvertibilityError, MachineError
 from rvm.isa import array_value, value
 from rvm.numbers import system

@@ -26,22 +26,9 @@ class Engine(Protocol):
         """Execute up to `ticks` ticks; the number executed."""
 
 
-FIRST_CHUNK = 2_000
-LEAST = 8
-"""The least number of ticks requested; each may be an operation on a large array."""
-
-
 @runtime_checkable
 class Foresighted(Protocol):
     """An engine that can estimate its work in a tenth of a second or so."""
 
     def first_chunk(self, state: State) -> int:
         """The number of ticks to run first."""
-
-
-def first_chunk(engine: Engine, state: State) -> int:
-    """The first number of ticks requested from an engine, before its speed is known."""
-    from rvm.engines.native.extent import foreseen
-
-    asked = engine.first_chunk(state) if isinstance(engine, Foresighted) else FIRST_CHUNK
-    return min(asked, foreseen(state))

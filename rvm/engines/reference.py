@@ -14,7 +14,7 @@ import numpy as np
 from rvm.engines.data import run_data
 from rvm.engines.disagreement import Jumps
 from rvm.engines.effects import perform
-from rvm.engines.evaluate import evaluate
+from rvm.engines.evaluate import evaluate, find
 from rvm.engines.freed import misheld, not_returned
 from rvm.engines.heap import (
     drop_array,
@@ -26,7 +26,7 @@ from rvm.engines.heap import (
     room,
 )
 from rvm.engines.log import keep, taken
-from rvm.engines.memory import check_clashes, find, lengths, store
+from rvm.engines.memory import check_clashes, lengths, store
 from rvm.engines.strict import strictly
 from rvm.engines.trapping import due
 from rvm.expr import Expr, Place

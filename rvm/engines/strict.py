@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from rvm.engines.data import combined, copied, run_data
-from rvm.engines.evaluate import evaluate
+from rvm.engines.evaluate import evaluate, find
 from rvm.engines.log import keep, taken
-from rvm.engines.memory import find, store
+from rvm.engines.memory import store
 from rvm.faults import RvmError
 from rvm.image import Code
 from rvm.numbers import system

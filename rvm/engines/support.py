@@ -9,10 +9,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from rvm.engines.evaluate import plain
+from rvm.engines.evaluate import cut, has_shape, plain
 from rvm.engines.heap import drop_array, fits, forget, make_array, pop, push, residue
 from rvm.engines.log import keep, keep_floats, taken, taken_float
-from rvm.engines.memory import cut, has_shape
 from rvm.numbers.base import NumberSystem
 from rvm.numbers.gaps import lost
 from rvm.state import State

@@ -13,7 +13,7 @@ from numpy import errstate
 
 from rvm.codes.words import described
 from rvm.engines import ENGINES, counting, engine, having
-from rvm.engines.protocol import LEAST, Engine, first_chunk
+from rvm.engines.protocol import Engine
 from rvm.faults import (
     InputError,
     Interrupted,
@@ -360,6 +360,7 @@ class Machine:
     @deferred
     def _chunks(self, ticks: int | None, direction: int) -> int:
         """Run the engine in chunks, with checks for signals and progress in between."""
+        from rvm.engines.extent import LEAST, first_chunk
         from rvm.engines.reference import Reference
         from rvm.engines.trapping import due, trapped
         from rvm.engines.watchful import Watchful

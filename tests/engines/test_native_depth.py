@@ -12,12 +12,11 @@ from engines.test_native_safety import child
 from sizes import wide
 
 import rvm
-from rvm.engines import executing
+from rvm.engines import executing, extent
 from rvm.engines.native import elf, flight, stacks
 from rvm.engines.native import engine as native
 from rvm.engines.native.compiler import compiler
 from rvm.faults import LimitError, MachineError
-from rvm.run import machine
 from rvm.run.machine import Machine
 
 pytest.importorskip("llvmlite")
@@ -115,7 +114,7 @@ def test_frames_left_behind_are_not_entered_one_by_one(
 
     monkeypatch.setattr(native, "run", counted)
     if chunk is not None:
-        monkeypatch.setattr(machine, "first_chunk", lambda engine, state: chunk)
+        monkeypatch.setattr(extent, "first_chunk", lambda engine, state: chunk)
     depth = 200_000
     out = rvm.assemble(TEXT).sum(s=0, n=depth, engine="auto")
     assert out.s == depth * (depth + 1) // 2

@@ -56,7 +56,7 @@ class Timer:
 def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many boundaries, in small runs."""
     monkeypatch.setattr("rvm.run.machine.CHUNK_SECONDS", 1e-4)
-    monkeypatch.setattr("rvm.run.machine.first_chunk", lambda *_: 20)
+    monkeypatch.setattr("rvm.engines.extent.first_chunk", lambda *_: 20)
     monkeypatch.setattr(flight.Launch, "_foreseen", lambda *_: 20)
     monkeypatch.setattr(flight, "SOON", 1e-9)
 

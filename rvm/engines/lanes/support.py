@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from rvm.emit.numpy.ufuncs import UFUNC
+from rvm.engines.evaluate import has_shape
 from rvm.engines.heap import fits
 from rvm.engines.lanes.arrays import FORMS
 from rvm.engines.lanes.faults import Failing, Varied
 from rvm.engines.lanes.stacks import LaneStack
-from rvm.engines.memory import has_shape
 from rvm.engines.python import execute
 from rvm.engines.support import SUPPORT, Trouble, defined_in
 from rvm.numbers import NumberSystem

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from rvm.emit.llvm.module import ModulePrinter
+from rvm.engines.extent import foreseen
 from rvm.engines.native.compiler import compiler
-from rvm.engines.native.extent import foreseen
 from rvm.engines.native.flight import run
 from rvm.engines.native.host import library
 from rvm.engines.native.roots import kind_for

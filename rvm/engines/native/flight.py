@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from time import perf_counter
 from typing import Any
 
-from rvm.engines.native.extent import ticks_of
+from rvm.engines.extent import ticks_of
 from rvm.engines.native.frames import Layout, free, layout_of
 from rvm.engines.native.gaps import Gaps
 from rvm.engines.native.roots import Derived, Root, root_of

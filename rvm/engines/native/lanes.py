@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.engines.native.extent import most_ticks, sketch_of
+from rvm.engines.extent import most_ticks, sketch_of
 from rvm.engines.native.flight import NO_LIMIT, Flight
 from rvm.engines.native.frames import Layout, layout_of, moved_in, moved_out
 from rvm.engines.native.lanes_threads import Piece, work_off

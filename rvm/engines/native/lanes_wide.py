@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.emit.llvm.module import ModulePrinter
+from rvm.engines.extent import sketch_of
 from rvm.engines.lanes.uniform import Uniformity, varies
 from rvm.engines.native.compiler import compiler
-from rvm.engines.native.extent import sketch_of
 from rvm.engines.native.frames import layout_of
 from rvm.engines.native.keys import key_of
 from rvm.engines.native.lanes import LANES, Batch, chunk_of, contexts

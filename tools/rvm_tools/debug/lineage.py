@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from rvm.engines.evaluate import evaluate
-from rvm.engines.memory import find
+from rvm.engines.evaluate import evaluate, find
 from rvm.expr import Const, Expr, Index, Place, Span
 from rvm.faults import RvmError
 from rvm.image import Code

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from rvm.engines.memory import find
+from rvm.engines.evaluate import find
 from rvm.faults import UsageError
 from rvm.image import image_of
 from rvm.program import AnyProgram, program_of

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rvm.engines.memory import find
+from rvm.engines.evaluate import find
 from rvm.expr import Apply, Const, Expr, Index, Place, places, rebuild
 from rvm.faults import RvmError
 from rvm.image import Code

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from rvm.engines.memory import find, store
+from rvm.engines.evaluate import find
+from rvm.engines.memory import store
 from rvm.engines.trapping import condition
 from rvm.expr import Place
 from rvm.faults import RvmError

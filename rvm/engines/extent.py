@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from rvm.engines.native.artifact import Sketch
-from rvm.engines.protocol import LEAST
+from rvm.engines.protocol import Engine, Foresighted
 from rvm.expr import reads
 from rvm.host.once import once
 from rvm.image import Code, Image
@@ -15,10 +15,19 @@ from rvm.ir.fills import fills
 from rvm.state import State
 from rvm.types import Array
 
+FIRST_CHUNK = 2_000
+LEAST = 8
+"""The least number of ticks requested; each may be an operation on a large array."""
 WORK = 4_000_000
 """Ticks of scalars that take some hundredths of a second."""
 DEEP = 16
 """The factor on this number for recursion, since stopping deep inside takes longer."""
+
+
+def first_chunk(engine: Engine, state: State) -> int:
+    """The first number of ticks requested from an engine, before its speed is known."""
+    asked = engine.first_chunk(state) if isinstance(engine, Foresighted) else FIRST_CHUNK
+    return min(asked, foreseen(state))
 
 
 def most_ticks(sketch: Sketch, sizes: Mapping[int, int]) -> int:
