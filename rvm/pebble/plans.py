@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from math import inf, log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from rvm.host.write import writing
 from rvm.pebble.actions import Action, Block
+from rvm.pebble.drawing.film import Film, chain_scenes, check_drawable, ticks_of
 from rvm.pebble.game import Rules, check
 from rvm.pebble.grammar import CHUNK, Schedule
 from rvm.pebble.tally import Tally
@@ -18,6 +25,8 @@ if TYPE_CHECKING:
 BOLTZMANN = 1.380649e-23
 """J/K, exact by definition of the kelvin."""
 
+VERSION = 1
+"""The version of files of plans."""
 CONVENTION = (
     "the input is not counted; the result is, and so is the state that moves on",
     "a move is a step done or undone; the n steps done with their adjoints are not moves",
@@ -94,16 +103,25 @@ def cost_of(tally: Tally, units: Units, sized: bool) -> Cost:
     )
 
 
-class Shown:
+class Shown(ABC):
     """A plan, of a chain or a graph, as it is drawn and saved."""
 
     __slots__ = ()
 
+    @abstractmethod
+    def film(self) -> Film:
+        """The plan as it is drawn.  UsageError P030: it is too long to be drawn."""
+
+    @abstractmethod
+    def stored(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """The header and the arrays of the plan's file; see `rvm.pebble.storage`."""
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the plan to a file, in its compact form; `rvm.pebble.load` reads it."""
-        from rvm.pebble.storage import save
-
-        save(self, path)  # type: ignore[arg-type]
+        header, arrays = self.stored()
+        text = np.array(json.dumps({"version": VERSION, **header}))
+        with writing(path) as file:
+            np.savez_compressed(file, allow_pickle=False, header=text, **arrays)
 
     def picture(self, width: int | None = None, height: int | None = None) -> str:
         """Nodes by time as text, of a given size; by default, a terminal's.
@@ -111,10 +129,9 @@ class Shown:
         Where there is no room for each step and node, a cell stands for several, and the last line
         says for how many.  UsageError P030: more than 200 million steps.
         """
-        from rvm.pebble.drawing.film import film_of
         from rvm.pebble.drawing.pictures import picture
 
-        return picture(film_of(self), width, height)  # type: ignore[arg-type]
+        return picture(self.film(), width, height)
 
     def svg(self) -> str:
         """Nodes by time as SVG text: bars of states that are held, and marks of adjoints.
@@ -122,9 +139,8 @@ class Shown:
         Long schedules are drawn as an image of cells.  UsageError P030 as for `picture`.
         """
         from rvm.pebble.drawing.diagrams import diagram
-        from rvm.pebble.drawing.film import film_of
 
-        return diagram(film_of(self))  # type: ignore[arg-type]
+        return diagram(self.film())
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +176,47 @@ class Plan(Shown):
     def check(self) -> Tally:
         """Play the schedule by the rules; the counts must equal the predictions."""
         return check(self.rules, self.actions())
+
+    def film(self) -> Film:
+        if self.rules.weights.costs is None:
+            length = int(self.cost.moves) + self.cost.reversals
+            check_drawable(length)
+        else:
+            length = sum(int(ticks_of(block).sum()) for block in self.blocks())
+        gradient = self.goal == "gradient"
+        peak = "" if self.rules.weights.sizes is not None else f", {self.cost.peak:,.0f} pebbles"
+        return Film(
+            f"{self.goal} of {self.n:,} step{'' if self.n == 1 else 's'} by {self.strategy}{peak}",
+            0 if gradient else 1,
+            self.n,
+            length,
+            "step",
+            str,
+            lambda: chain_scenes(self.blocks()),
+            gradient,
+            self.cost.writes > 0,
+        )
+
+    def stored(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        rules = self.rules
+        header = {
+            "strategy": self.strategy,
+            "goal": rules.goal,
+            "n": rules.n,
+            "pebbles": rules.pebbles,
+            "erasures": rules.erasures,
+            "disk": rules.disk,
+            "proof": self.proof,
+            "notes": self.notes,
+            "units": asdict(self.units),
+        }
+        starts, items = self.schedule.tables()
+        in_place = np.array(sorted(rules.in_place), dtype=np.int64)
+        arrays: dict[str, NDArray[Any]] = {"rules": starts, "items": items, "in_place": in_place}
+        for name, values in rules.weights._asdict().items():
+            if values is not None:
+                arrays[name] = np.array(values)
+        return header, arrays
 
     def describe(self) -> str:
         """A description in some lines: cost, proof, and method of counting."""

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from itertools import pairwise
 from math import inf
 from os import PathLike
@@ -35,78 +34,20 @@ from numpy.typing import NDArray
 
 from rvm.faults import ScheduleError
 from rvm.host.archives import read_arrays
-from rvm.host.write import writing
 from rvm.pebble.actions import Kind
 from rvm.pebble.chains.reversible import GOALS
 from rvm.pebble.game import Rules
 from rvm.pebble.grammar import Schedule
 from rvm.pebble.graphs.dag import Dag
 from rvm.pebble.graphs.game import check_dag
-from rvm.pebble.graphs.plan import DagPlan
-from rvm.pebble.plans import Plan, Units, cost_of
+from rvm.pebble.graphs.plan import GRAPH, DagPlan
+from rvm.pebble.plans import VERSION, Plan, Units, cost_of
 from rvm.pebble.tally import Weights
 
-VERSION = 1
-GRAPH = "graph"
-"""The kind of a file that holds the plan of a graph."""
 MOST_BYTES = 256 << 20
 """The largest total size in bytes of a plan's arrays."""
 MOST = 1e300
 """The largest cost, size or unit that is read."""
-
-
-def save(plan: Plan | DagPlan, path: str | PathLike[str]) -> None:
-    """Write a plan to a file."""
-    header, arrays = _of_graph(plan) if isinstance(plan, DagPlan) else _of_chain(plan)
-    header = np.array(json.dumps({"version": VERSION, **header}))
-    with writing(path) as file:
-        np.savez_compressed(file, allow_pickle=False, header=header, **arrays)
-
-
-def _of_chain(plan: Plan) -> tuple[Any, dict[str, NDArray[Any]]]:
-    """The header and the arrays of a plan."""
-    rules = plan.rules
-    header = {
-        "strategy": plan.strategy,
-        "goal": rules.goal,
-        "n": rules.n,
-        "pebbles": rules.pebbles,
-        "erasures": rules.erasures,
-        "disk": rules.disk,
-        "proof": plan.proof,
-        "notes": plan.notes,
-        "units": asdict(plan.units),
-    }
-    starts, items = plan.schedule.tables()
-    in_place = np.array(sorted(rules.in_place), dtype=np.int64)
-    arrays: dict[str, NDArray[Any]] = {"rules": starts, "items": items, "in_place": in_place}
-    for field, values in rules.weights._asdict().items():
-        if values is not None:
-            arrays[field] = np.array(values)
-    return header, arrays
-
-
-def _of_graph(plan: DagPlan) -> tuple[Any, dict[str, NDArray[Any]]]:
-    """The header and the arrays of a plan."""
-    dag = plan.dag
-    header = {
-        "kind": GRAPH,
-        "strategy": plan.strategy,
-        "bound": plan.bound,
-        "names": dag.names,
-        "budget": None if plan.budget == inf else plan.budget,
-        "optimal": plan.optimal,
-        "notes": plan.notes,
-    }
-    lists = {
-        "preds": [u for preds in dag.preds for u in preds],
-        "ends": np.cumsum([len(preds) for preds in dag.preds]),
-        "outputs": dag.outputs,
-        "schedule": plan.schedule,
-        "sizes": dag.sizes,
-        "costs": dag.costs,
-    }
-    return header, {k: np.array(v, np.int64) for k, v in lists.items() if v is not None}
 
 
 def load(path: str | PathLike[str]) -> Plan | DagPlan:

@@ -19,7 +19,7 @@ from sizes import examples
 
 from rvm.faults import UsageError
 from rvm.pebble import Kind, Plan, frontier, parse_bench, plan, plan_dag
-from rvm.pebble.drawing.film import bars, film_of, rastered
+from rvm.pebble.drawing.film import bars, rastered
 from rvm.pebble.drawing.svg import round_powers, round_steps
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -139,7 +139,7 @@ def test_names_are_escaped() -> None:
 )
 @examples(60)
 def test_cells_hold_what_bars_hold(p: Plan, ticks: float, nodes: float) -> None:
-    film = film_of(p)
+    film = p.film()
     raster = rastered(film, ticks, nodes)
     expected = np.zeros_like(raster.held)
     disk = np.zeros_like(raster.held)
@@ -222,7 +222,7 @@ def test_pictures_of_graphs() -> None:
             assert name == dag.name(v) and (row[k] == "█") == (v in held)
     shapes = [e.get("class") for e in ElementTree.fromstring(found.svg()).iter()]
     assert shapes.count("bar") == sum(m >= 0 for m in found.schedule)
-    assert len(bars(film_of(found))[0]) == shapes.count("bar")
+    assert len(bars(found.film())[0]) == shapes.count("bar")
 
 
 # ---------------------------------------------------------------- curves

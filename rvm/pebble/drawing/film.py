@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from rvm.faults import ScheduleError, UsageError
 from rvm.pebble.actions import Block, Kind
-from rvm.pebble.graphs.plan import DagPlan
-from rvm.pebble.plans import Plan
 
 Ints = NDArray[np.int64]
 
@@ -95,48 +93,11 @@ class Raster:
         return max(1, round(float(np.median(there)))) if len(there) else 1
 
 
-# ---------------------------------------------------------------- films of plans
+# ---------------------------------------------------------------- scenes of schedules
 
 
-def film_of(plan: Plan | DagPlan) -> Film:
-    """The film of a plan.  UsageError P030: it is too long to be drawn."""
-    if isinstance(plan, DagPlan):
-        return _film_of_graph(plan)
-    if plan.rules.weights.costs is None:
-        length = int(plan.cost.moves) + plan.cost.reversals
-        _drawable(length)
-    else:
-        length = sum(int(_ticks(block).sum()) for block in plan.blocks())
-    gradient = plan.goal == "gradient"
-    peak = "" if plan.rules.weights.sizes is not None else f", {plan.cost.peak:,.0f} pebbles"
-    return Film(
-        f"{plan.goal} of {plan.n:,} step{'' if plan.n == 1 else 's'} by {plan.strategy}{peak}",
-        0 if gradient else 1,
-        plan.n,
-        length,
-        "step",
-        str,
-        lambda: _chain_scenes(plan.blocks()),
-        gradient,
-        plan.cost.writes > 0,
-    )
-
-
-def _film_of_graph(plan: DagPlan) -> Film:
-    dag, schedule = plan.dag, plan.schedule
-    _drawable(len(schedule))
-    return Film(
-        f"{len(dag):,} nodes by {plan.strategy}, {plan.cost.nodes:,} pebbles",
-        0,
-        len(dag) - 1,
-        len(schedule),
-        "move",
-        dag.name,
-        lambda: iter([_dag_scene(schedule)]),
-    )
-
-
-def _drawable(length: int) -> None:
+def check_drawable(length: int) -> None:
+    """Raise UsageError P030 for a schedule that is too long."""
     if length > LONGEST:
         raise UsageError(
             "P030",
@@ -146,7 +107,8 @@ def _drawable(length: int) -> None:
         )
 
 
-def _dag_scene(schedule: tuple[int, ...]) -> Scene:
+def dag_scene(schedule: tuple[int, ...]) -> Scene:
+    """The only scene of a graph's schedule."""
     moves = np.array(schedule, np.int64)
     placed = moves >= 0
     events = np.zeros((4, len(moves)), np.int64)
@@ -156,16 +118,17 @@ def _dag_scene(schedule: tuple[int, ...]) -> Scene:
     return Scene(events, np.zeros((2, 0), np.int64))
 
 
-def _ticks(block: Block) -> Ints:
+def ticks_of(block: Block) -> Ints:
     """The ticks that each action takes."""
     kinds, starts, stops = block
     return np.where(kinds <= Kind.REVERSE, stops - starts, 0)
 
 
-def _chain_scenes(blocks: Iterable[Block]) -> Iterator[Scene]:
+def chain_scenes(blocks: Iterable[Block]) -> Iterator[Scene]:
+    """The scenes of a chain's schedule, one for each block."""
     begin = 0
     for block in blocks:
-        ticks = _ticks(block)
+        ticks = ticks_of(block)
         ends = begin + np.cumsum(ticks)
         yield _chain_scene(block, ends - ticks, ends)
         begin = int(ends[-1])

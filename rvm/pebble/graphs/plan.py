@@ -6,9 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import inf
 from time import monotonic
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rvm.faults import BudgetError, UsageError
+from rvm.pebble.drawing.film import Film, check_drawable, dag_scene
 from rvm.pebble.graphs.bounds import least_budget, least_moves
 from rvm.pebble.graphs.dag import Dag
 from rvm.pebble.graphs.exact import EASY, LIMIT, narrow, shortest, thriftiest
@@ -19,6 +23,8 @@ from rvm.pebble.graphs.search import Progress
 from rvm.pebble.graphs.tree import fewest_on_tree
 from rvm.pebble.plans import Shown
 
+GRAPH = "graph"
+"""The kind of a file that holds the plan of a graph."""
 STRATEGIES = ("best", "bennett", "eager", "exact", "search")
 
 
@@ -60,6 +66,40 @@ class DagPlan(Shown):
     def check(self) -> DagTally:
         """Play the schedule by the rules, within the budget."""
         return check_dag(self.dag, self.schedule, self.budget)
+
+    def film(self) -> Film:
+        dag, schedule = self.dag, self.schedule
+        check_drawable(len(schedule))
+        return Film(
+            f"{len(dag):,} nodes by {self.strategy}, {self.cost.nodes:,} pebbles",
+            0,
+            len(dag) - 1,
+            len(schedule),
+            "move",
+            dag.name,
+            lambda: iter([dag_scene(schedule)]),
+        )
+
+    def stored(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        dag = self.dag
+        header = {
+            "kind": GRAPH,
+            "strategy": self.strategy,
+            "bound": self.bound,
+            "names": dag.names,
+            "budget": None if self.budget == inf else self.budget,
+            "optimal": self.optimal,
+            "notes": self.notes,
+        }
+        lists = {
+            "preds": [u for preds in dag.preds for u in preds],
+            "ends": np.cumsum([len(preds) for preds in dag.preds]),
+            "outputs": dag.outputs,
+            "schedule": self.schedule,
+            "sizes": dag.sizes,
+            "costs": dag.costs,
+        }
+        return header, {k: np.array(v, np.int64) for k, v in lists.items() if v is not None}
 
     def describe(self) -> str:
         """Some lines to read: cost, proof, and how it is counted."""
