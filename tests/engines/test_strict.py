@@ -12,7 +12,7 @@ import pytest
 from attack.programs import sound as random_programs
 from hypothesis import given
 from hypothesis import strategies as st
-from rvm_tools.trace.energy import model
+from rvm_tools.trace.energy_models import model
 from rvm_tools.trace.run import counted
 from sizes import examples, sample, thin
 

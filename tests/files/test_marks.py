@@ -15,7 +15,7 @@ from rvm_tools import files
 from rvm_tools.debug.scripts import read_script
 from rvm_tools.literals import File
 from rvm_tools.programs import read_text
-from rvm_tools.trace import energy_files
+from rvm_tools.trace import energy_models
 from tools.running import rvm as command
 
 import rvm
@@ -39,7 +39,7 @@ READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "all.json": ('{"x": [1, 2]}', lambda p: files.read_all(File(p), Path())),
     "a.bench": (BENCH, lambda p: pebble.load_circuit(p)),
     "b.bench": (BENCH, lambda p: pebble.parse_circuit(read_text(p), p)),
-    "a.toml": ('title = "mine"\n', lambda p: energy_files.read(p)),
+    "a.toml": ('title = "mine"\n', lambda p: energy_models.read(p)),
     "a.rdb": ("goto 3\np x\n", lambda p: read_script(p)),
 }
 

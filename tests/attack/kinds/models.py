@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from rvm_tools.trace.energy import model
+from rvm_tools.trace.energy_models import model
 
 from attack.cases import InputKind
 from attack.mutations import NUMBERS, flipped, tokens

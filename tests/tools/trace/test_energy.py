@@ -9,7 +9,8 @@ from pathlib import Path
 import mpmath
 import pytest
 from rvm_tools.trace.account import Tally
-from rvm_tools.trace.energy import MODELS, Model, deepest, model
+from rvm_tools.trace.energy import MODELS, Model, deepest
+from rvm_tools.trace.energy_models import model
 from rvm_tools.trace.table import joules
 
 from rvm.accounts.cost import ADDS, COSTS, MOVES, MULTS, NLOPS, Kind

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rvm_tools.trace.account import CostAccount
-from rvm_tools.trace.energy import model
+from rvm_tools.trace.energy_models import model
 from rvm_tools.trace.run import Trace, TraceRequest, counted, differentiating, traced
 from rvm_tools.trace.slices import Slices
 from tools.running import NORM, golden, rvm, rvm_json

@@ -97,7 +97,8 @@ def command(as_json: bool, explain_engine: bool, **given: Any) -> None:
             as_json or given["form"] == "json",
         )
         return
-    from rvm_tools.trace.run import TraceRequest, trace
+    from rvm_tools.trace.formats import trace
+    from rvm_tools.trace.run import TraceRequest
 
     if given["end"] is not None and given["end"] < given["begin"]:
         raise click.BadParameter("the window ends before it begins", param_hint="--to")

@@ -15,9 +15,8 @@ from rvm.accounts.counts import Counts
 from rvm.codes.words import count
 from rvm.engines import ENGINES, counting
 from rvm.faults import UsageError
-from rvm_tools.debug.lines import line_of
+from rvm_tools.debug.lines import line_of, source_name
 from rvm_tools.debug.session import Session
-from rvm_tools.debug.views import source_name
 from rvm_tools.trace.account import CostAccount, Tally
 from rvm_tools.trace.energy import Model, landauer
 from rvm_tools.trace.table import joules

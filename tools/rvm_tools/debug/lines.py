@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 
 from rvm.expr import Const
 from rvm.faults import UsageError
@@ -176,3 +177,8 @@ def function_lines(function: Function) -> tuple[int, int, int] | None:
     source = spans[0].source
     lines = [s.line for s in spans if s.source == source]
     return source, min(lines), max(lines)
+
+
+def source_name(program: Program, source: int) -> str:
+    """The file name of a source, without its folder."""
+    return Path(program.sources[source].name).name if source < len(program.sources) else "?"

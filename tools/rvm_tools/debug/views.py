@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from rvm.program import Function, Program, Register
 from rvm.state import Frame
 from rvm.types import Array, RegisterType, Stack, elem_of
 from rvm_tools.debug.expressions import record_leaves
-from rvm_tools.debug.lines import line_of, line_starts
+from rvm_tools.debug.lines import line_of, line_starts, source_name
 from rvm_tools.debug.stops import Stop
 from rvm_tools.debug.texts import MAX_MARKED, differs, elements_changed, raw_text
 from rvm_tools.show import leaves, number_text, register_name, seen
@@ -46,10 +45,6 @@ def _place_of(code: Code, pc: int) -> str:
     if source < 0:
         return f"@{code.forward_pc(pc)}"
     return f"{source_name(code.image.program, source)}:{line}"
-
-
-def source_name(program: Program, source: int) -> str:
-    return Path(program.sources[source].name).name if source < len(program.sources) else "?"
 
 
 def frame_text(frame: Frame, innermost: bool) -> str:

@@ -1,20 +1,17 @@
 """Energy models: the cost of an operation, a step and an erased bit, in joules.
 
-`landauer`, `cmos` and `_adiabatic` are built in; your own are files, see `energy_files`. Parameters
+`landauer`, `cmos` and `adiabatic` are built in; your own are files, see `energy_models`. Parameters
 after the name change a model: `landauer:temperature=4`, `adiabatic:tau=1e-6`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from math import floor, log
 from typing import Any
 
 from rvm.accounts.cost import ADDS, MOVES, MULTS, NLOPS, Kind
-from rvm.faults import UsageError
 from rvm.types import SCALARS, Scalar
 from rvm_tools.trace.account import Tally
 
@@ -195,60 +192,6 @@ OWN = {"adiabatic": ("tau", "rc")}
 """Parameters that make a model; all models have those of `NUMBERS`."""
 NUMBERS = ("temperature", "bit", "step", "scale")
 """Numbers of a model that may be given; none may be negative."""
-
-
-def model(text: str) -> Model:
-    """The model that `NAME`, `FILE.toml` or either with `:key=value,…` after it names.
-
-    UsageError U039 for an unknown name or parameter, InputError I030 for a wrong file.
-    """
-    name, given = _split(text)
-    own = {k: v for k, v in given.items() if k in OWN.get(name, ())}
-    if name.endswith(".toml"):
-        from rvm_tools.trace.energy_files import read
-
-        base = read(name)
-    elif name in MODELS:
-        try:
-            base = MODELS[name](**own)
-        except ValueError as error:
-            raise UsageError(
-                "U039", f"the model `{name}` can't have these parameters: {error}"
-            ) from None
-    else:
-        near = get_close_matches(name, MODELS, 1)
-        raise UsageError(
-            "U039",
-            f"there is no energy model `{name}`",
-            hint=f"did you mean `{near[0]}`?"
-            if near
-            else f"models: {', '.join(MODELS)}, or a file that ends in .toml",
-        )
-    changed: dict[str, Any] = {k: v for k, v in given.items() if k in NUMBERS}
-    for key in given:
-        if key not in own and key not in changed:
-            raise UsageError(
-                "U039",
-                f"the model `{name}` has no parameter `{key}`",
-                hint=f"parameters: {', '.join((*OWN.get(name, ()), *NUMBERS))}",
-            )
-    return replace(base, **changed)
-
-
-def _split(text: str) -> tuple[str, dict[str, float]]:
-    """A model's name and the parameters after it."""
-    found = re.fullmatch(r"(.*?)(?::(\w+=.*))?", text, re.S)
-    assert found is not None
-    given = {}
-    for part in (found[2] or "").split(",") if found[2] else ():
-        key, _, value = part.partition("=")
-        number = amount(value)
-        if number is None:
-            raise UsageError(
-                "U039", f"`{part}` is not a parameter: KEY=NUMBER, the number {AMOUNT}"
-            )
-        given[key.strip()] = number
-    return found[1], given
 
 
 def amount(value: Any) -> float | None:

@@ -1,13 +1,19 @@
-"""The formats of a trace; which one is written by which module."""
+"""The formats of a trace, and the command `rvm trace`, which writes one of them."""
 
 from __future__ import annotations
 
+import json
+
+import rich_click as click
+
+from rvm.faults import Fault
+from rvm_tools.messages import end, errors_as_json, show_error
 from rvm_tools.trace import data, profiles, table
-from rvm_tools.trace.run import Trace
+from rvm_tools.trace.run import Trace, TraceRequest, traced
 
 
 def written(trace: Trace, form: str, by: str) -> str:
-    """A trace as text in one of `tracing.FORMATS`; `by` chooses the rows of a table."""
+    """A trace as text in one of the formats of `rvm trace`; `by` chooses the rows of a table."""
     match form:
         case "table":
             return table.written(trace, by)
@@ -25,3 +31,18 @@ def written(trace: Trace, form: str, by: str) -> str:
             return profiles.folded(trace)
         case _:
             raise ValueError(f"there is no format {form!r}")
+
+
+def trace(request: TraceRequest) -> None:
+    """Trace, and print; errors are raised, in JSON printed as an object."""
+    try:
+        found = traced(request)
+    except Fault as error:
+        if request.form != "json":
+            raise
+        click.echo(json.dumps(errors_as_json(error), ensure_ascii=False))
+        end(error.exit_code)
+    click.echo(written(found, request.form, request.by))
+    if found.interrupted is not None:
+        show_error(found.interrupted)
+        end(found.interrupted.exit_code)

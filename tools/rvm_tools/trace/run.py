@@ -1,8 +1,7 @@
-"""Traces: a counted run, or a window of one; and the command `rvm trace`."""
+"""Traces: a counted run, or a window of one."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,23 +10,21 @@ from typing import Any
 import rich_click as click
 
 from rvm.accounts.counts import Counts
-from rvm.derive.gradients import Pullback, dressed, nested
-from rvm.faults import Fault, InputError, Interrupted
+from rvm.derive.gradients import Pullback
+from rvm.derive.named import dressed, nested
+from rvm.faults import InputError, Interrupted
 from rvm.library.handle import FunctionHandle
 from rvm.program import Function
 from rvm.run.binding import snapshot
 from rvm.run.machine import Machine
 from rvm.state import State
 from rvm.types import Stack
-from rvm_tools.messages import end, errors_as_json, show_error
 from rvm_tools.progress import watching
 from rvm_tools.requests import FunctionRequest
 from rvm_tools.trace.account import CostAccount, Tally
-from rvm_tools.trace.energy import Model, model
+from rvm_tools.trace.energy import Model
+from rvm_tools.trace.energy_models import model
 from rvm_tools.trace.slices import Slices
-
-_FORMATS = ("table", "json", "csv", "callgrind", "perfetto", "speedscope", "folded")
-_KEYS = ("opcode", "line", "function")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,23 +78,6 @@ class Trace:
     def joules(self, tally: Tally) -> float:
         """The energy of some instructions by the trace's model."""
         return self.model.energy(tally)
-
-
-def trace(request: TraceRequest) -> None:
-    """Trace, and print; errors are raised, in JSON printed as an object."""
-    from rvm_tools.trace.formats import written
-
-    try:
-        found = traced(request)
-    except Fault as error:
-        if request.form != "json":
-            raise
-        click.echo(json.dumps(errors_as_json(error), ensure_ascii=False))
-        end(error.exit_code)
-    click.echo(written(found, request.form, request.by))
-    if found.interrupted is not None:
-        show_error(found.interrupted)
-        end(found.interrupted.exit_code)
 
 
 def traced(request: TraceRequest) -> Trace:

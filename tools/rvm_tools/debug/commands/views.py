@@ -20,7 +20,7 @@ from rvm_tools.debug.expressions import record_leaves, value_of
 from rvm_tools.debug.lines import line_of, line_starts
 from rvm_tools.debug.texts import PAGE
 from rvm_tools.show import seen, type_name
-from rvm_tools.trace.energy import model
+from rvm_tools.trace.energy_models import model
 
 GROUP = "looking"
 _SLICE = re.compile(r"(?P<place>.+?)\s*\[\s*(?P<lo>\d*)\s*:\s*(?P<hi>\d*)\s*\]$")

@@ -9,7 +9,7 @@ from typing import Any
 from rvm.image import Code
 from rvm.types import Array, Stack
 from rvm_tools.debug.console import Answer, Console, OutputLine
-from rvm_tools.debug.lines import line_of
+from rvm_tools.debug.lines import line_of, source_name
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.stops import Breakpoint
 from rvm_tools.debug.texts import differs, raw_text
@@ -20,7 +20,6 @@ from rvm_tools.debug.views import (
     frame_text,
     named_registers,
     position,
-    source_name,
     texts_of,
 )
 from rvm_tools.show import seen, type_name

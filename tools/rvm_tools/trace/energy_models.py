@@ -1,4 +1,4 @@
-"""Energy models of your own: TOML files.
+"""Energy models by name, with parameters, or from files of your own, in TOML:
 
 title = "my device"             # all keys may be left out
 source = "where the figures are from"
@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,59 @@ from typing import Any
 from rvm.faults import InputError, UsageError, Where
 from rvm.host.read import read_bytes
 from rvm.types import SCALARS
-from rvm_tools.trace.energy import AMOUNT, CLASSES, DEFAULT, NUMBERS, Model, amount
+from rvm_tools.trace.energy import AMOUNT, CLASSES, DEFAULT, MODELS, NUMBERS, OWN, Model, amount
+
+
+def model(text: str) -> Model:
+    """The model that `NAME`, `FILE.toml` or either with `:key=value,…` after it names.
+
+    UsageError U039 for an unknown name or parameter, InputError I030 for a wrong file.
+    """
+    name, given = _split(text)
+    own = {k: v for k, v in given.items() if k in OWN.get(name, ())}
+    if name.endswith(".toml"):
+        base = read(name)
+    elif name in MODELS:
+        try:
+            base = MODELS[name](**own)
+        except ValueError as error:
+            raise UsageError(
+                "U039", f"the model `{name}` can't have these parameters: {error}"
+            ) from None
+    else:
+        near = get_close_matches(name, MODELS, 1)
+        raise UsageError(
+            "U039",
+            f"there is no energy model `{name}`",
+            hint=f"did you mean `{near[0]}`?"
+            if near
+            else f"models: {', '.join(MODELS)}, or a file that ends in .toml",
+        )
+    changed: dict[str, Any] = {k: v for k, v in given.items() if k in NUMBERS}
+    for key in given:
+        if key not in own and key not in changed:
+            raise UsageError(
+                "U039",
+                f"the model `{name}` has no parameter `{key}`",
+                hint=f"parameters: {', '.join((*OWN.get(name, ()), *NUMBERS))}",
+            )
+    return replace(base, **changed)
+
+
+def _split(text: str) -> tuple[str, dict[str, float]]:
+    """A model's name and the parameters after it."""
+    found = re.fullmatch(r"(.*?)(?::(\w+=.*))?", text, re.S)
+    assert found is not None
+    given = {}
+    for part in (found[2] or "").split(",") if found[2] else ():
+        key, _, value = part.partition("=")
+        number = amount(value)
+        if number is None:
+            raise UsageError(
+                "U039", f"`{part}` is not a parameter: KEY=NUMBER, the number {AMOUNT}"
+            )
+        given[key.strip()] = number
+    return found[1], given
 
 
 def read(file: str) -> Model:
