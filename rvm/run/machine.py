@@ -295,7 +295,7 @@ class Machine:
         if self._strays:
             from rvm.run.retreat import come_out
 
-            come_out(self)
+            come_out(self.state, self.program, self.go)
         self._advance(None, -1)
         if self._strays and self.state.at_end:
             self.state.time = 0

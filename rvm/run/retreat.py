@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable, Mapping
 
 from rvm.image import Code, image_of
 from rvm.image.traps import Trap, Traps
 from rvm.probes.armed import Armory, Bindings, arm, disarm
+from rvm.program import Program
+from rvm.state import State
 
-if TYPE_CHECKING:
-    from rvm.run.machine import Machine
 
+def come_out(state: State, program: Program, go: Callable[[], object]) -> None:
+    """Reverse a state, and go to where no frame is inside code that is executed only forwards.
 
-def come_out(machine: Machine) -> None:
-    """Reverse a machine, and go to where no frame is inside code that is executed only forwards.
-
-    From there on, the registers that distinguish the directions are false.
+    `go` runs the state to its next stop.  From there on, the registers that distinguish the
+    directions are false.
     """
-    state = machine.state
     if state.direction > 0:
         state.turn()
     while (found := state.retreat()) is not None:
         depth, out = found
-        arm(state, Armory(image_of(machine.program), _traps), {}, {depth: out})
+        arm(state, Armory(image_of(program), _traps), {}, {depth: out})
         try:
-            machine.go()
+            go()
         finally:
             disarm(state)
 
