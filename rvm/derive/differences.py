@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from rvm.derive.gradients import Pullback, dressed, nested
+from rvm.derive.gradients import Pullback
+from rvm.derive.named import dressed, nested
 from rvm.derive.target import Target
 from rvm.faults import DefinitionError, RvmError
 from rvm.numbers import system

@@ -17,15 +17,9 @@ from numpy.typing import NDArray
 
 from rvm.derive.estimate import Evidence, copied
 from rvm.derive.gate import are_finite, check_returned, later
-from rvm.derive.gradients import (
-    Judge,
-    add_seeds,
-    loss_place,
-    named_duals,
-    seed_place,
-    zero_dual,
-)
+from rvm.derive.gradients import Judge, loss_place, seed_place
 from rvm.derive.left_out import able, left_out, slots_named
+from rvm.derive.named import add_seeds, named_duals, zero_dual
 from rvm.derive.places import wanted
 from rvm.derive.target import Target
 from rvm.expr import Place

@@ -1,41 +1,30 @@
-"""Derivatives along directions and Jacobians, as Python sees them.
+"""Derivatives along directions, as Python sees them.
 
 Tangents go forwards alongside values.  The inputs are left as they were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rvm.derive.estimate import copied
-from rvm.derive.gate import gradient_check, later
-from rvm.derive.gradients import (
-    Pullback,
-    add_seeds,
-    bar_layout,
-    by_field,
-    raw_inputs,
-    zero_dual,
-)
-from rvm.derive.places import wanted
-from rvm.derive.sweep import Sweep, real_shape, units
+from rvm.derive.gate import gradient_check
+from rvm.derive.gradients import Pullback, raw_inputs
+from rvm.derive.named import add_seeds, bar_layout, zero_dual
+from rvm.derive.sweep import Shape, Sweep, units
 from rvm.derive.target import Target
 from rvm.faults import RvmError
-from rvm.program import Function, Layout, Program, slots_of
+from rvm.program import Function, Program
 from rvm.run.binding import outside, result
 from rvm.run.raw import Run
-from rvm.run.results import Info, Result, values_of
+from rvm.run.results import Result, values_of
 from rvm.state import Options
 from rvm.transform.duals import bar_slots
 from rvm.transform.programs import tangent_program
 
 Seeds = Mapping[str, Any]
-Shape = tuple[int, ...]
 
 
 class Pushforward:
@@ -114,122 +103,3 @@ def jvp(target: Target, tangents: Seeds, inputs: Seeds) -> tuple[Result, Result]
         check(run.regs, run.rounding.drift)
     found = result(target.function, run.regs, run.info), push.tangents(run)
     return push.with_errors(found, dots, run) if target.options.error else found
-
-
-def jacobian(
-    target: Target,
-    of: Collection[str] | None,
-    wrt: Collection[str] | None,
-    inputs: Seeds,
-) -> Result:
-    """First derivatives: `j[y][x]` has the shape of the result `y` followed by that of `x`.
-
-    By rows, with adjoints, or by columns, with tangents: whichever are fewer, and by columns where
-    the values do not come back.
-    """
-    pull, options = Pullback(target, inputs), target.options
-    outs, ins = chosen(target.function, of, "of"), chosen(target.function, wrt)
-    registers = target.function.registers
-    to = {k: real_shape(registers[k].type, pull.bars[k]) for k in leaves(outs)}
-    of_what = {k: real_shape(registers[k].type, pull.start[k]) for k in leaves(ins)}
-    rows = sum(map(_size, to.values())) <= sum(map(_size, of_what.values()))
-    found = _pulled(pull, to) if rows else None
-    if found is not None:
-        info = Info.of(pull.result.info, found)
-        parts = blocks(found, to, of_what, bar_slots(target.function), rows=True)
-    else:
-        push = Pushforward(target.program, target.name, pull.start, options, target.undo)
-        columns = push.sweep(of_what)
-        info = Info.of(columns)
-        check = gradient_check(target.program, target.name, target.undo, pull.start, options)
-        if check is not None:
-            check(columns.first, columns.drift)
-        parts = blocks(columns, to, of_what, push.slots, rows=False)
-    from rvm.derive.matrices import MatrixJudge
-
-    known = replace(pull.evidence(pull.bars), forwards=found is None)
-    judge = MatrixJudge(known, outs, ins, parts, rows=True)
-    return by_names(outs, ins, parts, replace(info, judge=judge))
-
-
-def _pulled(pull: Pullback, shapes: Mapping[int, Shape]) -> Sweep | None:
-    """Run back with all unit adjoints of these registers, which have these shapes.
-
-    None if the values do not come back.
-    """
-    slots = bar_slots(pull.function)
-    regs = [*pull.regs[: pull.function.n_args], *pull.bars.values()]
-    varying = {slots[k]: bars for k, bars in units(shapes).items()}
-    undo = pull.target.undo
-    found = Sweep(pull.program, pull.adjoint.name, regs, varying, later(pull.options), undo)
-    # What the values are does not depend on the adjoints.
-    return found if found.drift <= 1 and pull.is_back(found.first) else None
-
-
-def blocks(
-    sweep: Sweep | Mapping[int, NDArray[np.float64]],
-    to: Mapping[int, Shape],
-    of: Mapping[int, Shape],
-    slots: Mapping[int, int],
-    *,
-    rows: bool,
-) -> dict[tuple[int, int], Any]:
-    """The derivatives of registers by others, from runs along either (`rows`: along the former).
-
-    `sweep` has for each register a row for each run.
-    """
-    out: dict[tuple[int, int], Any] = {}
-    along, across = (to, of) if rows else (of, to)
-    for k, shape in across.items():
-        found = sweep[slots[k]]
-        at = 0
-        for j, other in along.items():
-            part = found[at : at + _size(other)]
-            at += _size(other)
-            if rows:
-                out[j, k] = plain(part.reshape((*other, *shape)))
-            else:
-                out[k, j] = plain(part.T.reshape((*shape, *other)))
-    return out
-
-
-def chosen(
-    function: Function, names: Collection[str] | None, option: str = "wrt"
-) -> dict[str, Layout]:
-    """The parameters of a matrix, by name: the layouts of the parts that have duals.
-
-    InputError I008 if one of `names` is not among them.
-    """
-    slots = {k: k for k in bar_slots(function)}
-    layouts = {p.name: bar_layout(p.layout, slots) for p in function.params}
-    able = {name: layout for name, layout in layouts.items() if layout is not None}
-    found = wanted(function, able, names, option)
-    return {name: layout for name, layout in able.items() if name in found}
-
-
-def leaves(layouts: Mapping[str, Layout]) -> list[int]:
-    """The registers of chosen parameters, in order."""
-    return [k for layout in layouts.values() for k in slots_of(layout)]
-
-
-def by_names(
-    rows: Mapping[str, Layout],
-    columns: Mapping[str, Layout],
-    blocks: Mapping[tuple[int, int], Any],
-    info: Info | None,
-) -> Result:
-    """Blocks of a matrix by parameters, those of records by their fields."""
-
-    def row(k: int) -> Result:
-        return Result({n: by_field(inner, lambda j: blocks[k, j]) for n, inner in columns.items()})
-
-    return Result({name: by_field(layout, row) for name, layout in rows.items()}, info)
-
-
-def _size(shape: Shape) -> int:
-    return int(np.prod(shape, dtype=np.int64))
-
-
-def plain(array: NDArray[Any]) -> Any:
-    """An array, or the number that one of no dimensions holds."""
-    return array.item() if array.ndim == 0 else array

@@ -16,21 +16,22 @@ from typing import Any
 import numpy as np
 
 from rvm.codes.words import instead
-from rvm.derive.directions import Pushforward, Seeds, Shape, blocks, by_names, chosen, leaves, plain
+from rvm.derive.directions import Pushforward, Seeds
 from rvm.derive.estimate import Estimate, Evidence, copied
 from rvm.derive.gate import later
-from rvm.derive.gradients import (
-    Judge,
-    Pullback,
-    Watch,
-    add_seeds,
-    dressed,
-    named_duals,
-    nested,
-    unwatched,
-)
+from rvm.derive.gradients import Judge, Pullback, Watch, unwatched
 from rvm.derive.matrices import MatrixJudge, curving
-from rvm.derive.sweep import direction, raw_directions, real_row, real_shape, units
+from rvm.derive.named import add_seeds, by_names, chosen, dressed, leaves, named_duals, nested
+from rvm.derive.sweep import (
+    Shape,
+    blocks,
+    direction,
+    plain,
+    raw_directions,
+    real_row,
+    real_shape,
+    units,
+)
 from rvm.derive.target import Target
 from rvm.derive.taylor import propagate
 from rvm.faults import UsageError

@@ -15,16 +15,9 @@ from numpy.typing import NDArray
 
 from rvm.derive.estimate import Estimate, Evidence, muted
 from rvm.derive.gate import is_demanding, later, limit_of
-from rvm.derive.gradients import (
-    Pullback,
-    bar_layout,
-    by_parameter,
-    check_same,
-    loss_place,
-    seed_place,
-    zero_dual,
-)
+from rvm.derive.gradients import Pullback, check_same, loss_place, seed_place
 from rvm.derive.left_out import left_out
+from rvm.derive.named import bar_layout, by_parameter, zero_dual
 from rvm.derive.places import wanted
 from rvm.derive.target import Target
 from rvm.faults import InputError, RvmError

@@ -1,4 +1,4 @@
-"""Errors of second derivatives and Jacobians: each line of a matrix is the gradient of a quantity.
+"""Jacobians, and the errors of matrices of derivatives, each line of which is a gradient.
 
 A row of a Jacobian is the gradient of a result. A column of a Hessian is the gradient of the loss's
 directional derivative, which the tangent program computes; its own tangents, tangents of tangents,
@@ -9,7 +9,7 @@ the values.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,20 +17,71 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.derive.directions import Pushforward, Shape, blocks, by_names, leaves
+from rvm.derive.directions import Pushforward, Seeds
 from rvm.derive.estimate import Estimate, Evidence, copied, muted
-from rvm.derive.gradients import zero_dual
-from rvm.derive.sweep import direction, raw_directions, real_shape, units
+from rvm.derive.gate import gradient_check, later
+from rvm.derive.gradients import Pullback
+from rvm.derive.named import by_names, chosen, leaves, zero_dual
+from rvm.derive.sweep import Shape, Sweep, blocks, direction, raw_directions, real_shape, units
+from rvm.derive.target import Target
 from rvm.image.nudged import nudged
 from rvm.numbers.rounding import INFINITY, STEPS
 from rvm.program import Layout, Program
-from rvm.run.results import Result
+from rvm.run.results import Info, Result
 from rvm.transform.duals import bar_slots, bar_type
 from rvm.transform.programs import gradient_program, tangent_program
 from rvm.types import RegisterType, elem_of
 
 Parts = Mapping[tuple[int, int], Any]
 """Blocks of a matrix by the registers of their rows and their columns."""
+
+
+def jacobian(
+    target: Target,
+    of: Collection[str] | None,
+    wrt: Collection[str] | None,
+    inputs: Seeds,
+) -> Result:
+    """First derivatives: `j[y][x]` has the shape of the result `y` followed by that of `x`.
+
+    By rows, with adjoints, or by columns, with tangents: whichever are fewer, and by columns where
+    the values do not come back.
+    """
+    pull, options = Pullback(target, inputs), target.options
+    outs, ins = chosen(target.function, of, "of"), chosen(target.function, wrt)
+    registers = target.function.registers
+    to = {k: real_shape(registers[k].type, pull.bars[k]) for k in leaves(outs)}
+    of_what = {k: real_shape(registers[k].type, pull.start[k]) for k in leaves(ins)}
+    rows = sum(map(math.prod, to.values())) <= sum(map(math.prod, of_what.values()))
+    found = _pulled(pull, to) if rows else None
+    if found is not None:
+        info = Info.of(pull.result.info, found)
+        parts = blocks(found, to, of_what, bar_slots(target.function), rows=True)
+    else:
+        push = Pushforward(target.program, target.name, pull.start, options, target.undo)
+        columns = push.sweep(of_what)
+        info = Info.of(columns)
+        check = gradient_check(target.program, target.name, target.undo, pull.start, options)
+        if check is not None:
+            check(columns.first, columns.drift)
+        parts = blocks(columns, to, of_what, push.slots, rows=False)
+    known = replace(pull.evidence(pull.bars), forwards=found is None)
+    judge = MatrixJudge(known, outs, ins, parts, rows=True)
+    return by_names(outs, ins, parts, replace(info, judge=judge))
+
+
+def _pulled(pull: Pullback, shapes: Mapping[int, Shape]) -> Sweep | None:
+    """Run back with all unit adjoints of these registers, which have these shapes.
+
+    None if the values do not come back.
+    """
+    slots = bar_slots(pull.function)
+    regs = [*pull.regs[: pull.function.n_args], *pull.bars.values()]
+    varying = {slots[k]: bars for k, bars in units(shapes).items()}
+    undo = pull.target.undo
+    found = Sweep(pull.program, pull.adjoint.name, regs, varying, later(pull.options), undo)
+    # What the values are does not depend on the adjoints.
+    return found if found.drift <= 1 and pull.is_back(found.first) else None
 
 
 @dataclass(frozen=True, slots=True)

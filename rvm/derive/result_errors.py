@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rvm.derive.estimate import SEEDS, copied, muted, otherwise
-from rvm.derive.gradients import by_parameter
+from rvm.derive.named import by_parameter
 from rvm.derive.target import Target
 from rvm.faults import RvmError
 from rvm.image import image_of

@@ -8,6 +8,7 @@ not pay.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,6 +26,7 @@ from rvm.run.raw import Run
 from rvm.state import Options
 from rvm.types import RegisterType, Stack, elem_of
 
+Shape = tuple[int, ...]
 FEW = 4
 """The largest number of runs that are made one by one."""
 AS_PYTHON = 4
@@ -157,3 +159,35 @@ def units(shapes: Mapping[int, tuple[int, ...]]) -> dict[int, NDArray[np.float64
         out[k] = every[:, at : at + sizes[k]].reshape(len(every), *shape)
         at += sizes[k]
     return out
+
+
+def blocks(
+    sweep: Sweep | Mapping[int, NDArray[np.float64]],
+    to: Mapping[int, Shape],
+    of: Mapping[int, Shape],
+    slots: Mapping[int, int],
+    *,
+    rows: bool,
+) -> dict[tuple[int, int], Any]:
+    """The derivatives of registers by others, from runs along either (`rows`: along the former).
+
+    `sweep` has for each register a row for each run.
+    """
+    out: dict[tuple[int, int], Any] = {}
+    along, across = (to, of) if rows else (of, to)
+    for k, shape in across.items():
+        found = sweep[slots[k]]
+        at = 0
+        for j, other in along.items():
+            part = found[at : at + math.prod(other)]
+            at += math.prod(other)
+            if rows:
+                out[j, k] = plain(part.reshape((*other, *shape)))
+            else:
+                out[k, j] = plain(part.T.reshape((*shape, *other)))
+    return out
+
+
+def plain(array: NDArray[Any]) -> Any:
+    """An array, or the number that one of no dimensions holds."""
+    return array.item() if array.ndim == 0 else array

@@ -303,7 +303,7 @@ class FunctionHandle:
         For all parameters that carry derivatives or those named; of what shape see `hessian`.
         `info.error` is as that of `grad`.
         """
-        from rvm.derive.directions import jacobian
+        from rvm.derive.matrices import jacobian
 
         target, values = self.target_of(given, inputs)
         return _at_once(jacobian(target, of, wrt, values), target)

@@ -10,7 +10,8 @@ from gradients.agreeing import ENGINES, bits, engines_agree
 from sizes import first_and_another
 
 import rvm
-from rvm.derive.gradients import Pullback, dressed, named_duals, nested
+from rvm.derive.gradients import Pullback
+from rvm.derive.named import dressed, named_duals, nested
 from rvm.library.handle import FunctionHandle
 from rvm.types import elem_of
 

@@ -17,7 +17,7 @@ from sizes import first_and_another, part, sized, wide
 
 import rvm
 from rvm.codec import decode, encode
-from rvm.derive.gradients import named_duals
+from rvm.derive.named import named_duals
 from rvm.library.handle import FunctionHandle
 from rvm.program import Function, Program
 from rvm.transform.derived import MARKS, head

@@ -14,7 +14,7 @@ from gradients.elsewhere import Reader, Table
 from sizes import thin
 
 import rvm
-from rvm.derive.gradients import named_duals
+from rvm.derive.named import named_duals
 from rvm.library.handle import FunctionHandle
 from rvm.types import Stack, elem_of
 

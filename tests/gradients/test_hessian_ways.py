@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from sizes import examples, thin, wide
 
 import rvm
-from rvm.derive.gradients import Pullback, dressed, named_duals, nested
+from rvm.derive.gradients import Pullback
+from rvm.derive.named import dressed, named_duals, nested
 from rvm.derive.sweep import FEW
 from rvm.derive.taylor import propagate
 from rvm.derive.taylor.field import Field

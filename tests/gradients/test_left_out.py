@@ -16,7 +16,7 @@ from rvm_asm.derivatives import carrying
 from sizes import some, thin, wide
 
 import rvm
-from rvm.derive.gradients import named_duals
+from rvm.derive.named import named_duals
 from rvm.faults import AssemblyError
 from rvm.transform.derived import MARKS
 from rvm.verify import inout_slots

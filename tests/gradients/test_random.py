@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sizes import examples
 
 import rvm
-from rvm.derive.gradients import named_duals
+from rvm.derive.named import named_duals
 from rvm.library.handle import FunctionHandle
 from rvm.verify import findings
 

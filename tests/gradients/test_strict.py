@@ -14,7 +14,8 @@ from sizes import first_and_another, sample, some, thin
 from tools.running import rvm_json
 
 import rvm
-from rvm.derive.gradients import Pullback, dressed, named_duals, nested
+from rvm.derive.gradients import Pullback
+from rvm.derive.named import dressed, named_duals, nested
 from rvm.engines import ENGINES, LAW, executing
 from rvm.interop import scipy as port
 from rvm.library.handle import FunctionHandle

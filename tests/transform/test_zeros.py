@@ -16,7 +16,7 @@ from gradients.programs import PROGRAMS, copies
 from sizes import thin, wide
 
 import rvm
-from rvm.derive.gradients import dressed, named_duals, nested
+from rvm.derive.named import dressed, named_duals, nested
 from rvm.expr import Const
 from rvm.library.handle import FunctionHandle
 from rvm.program import Function, Instr, Program

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import rich_click as click
 
-from rvm.derive.gradients import loss_place, nested
+from rvm.derive.gradients import loss_place
+from rvm.derive.named import nested
 from rvm.faults import InputError, RvmError
 from rvm.numbers import system
 from rvm.program import Function, Program, Record
@@ -28,7 +29,8 @@ from rvm_tools.debug.session import Session
 from rvm_tools.debug.views import arrive
 from rvm_tools.messages import end, errors_as_json
 from rvm_tools.requests import FunctionRequest
-from rvm_tools.trace.energy import Model, model
+from rvm_tools.trace.energy import Model
+from rvm_tools.trace.energy_models import model
 
 _BATCH_WIDTH = 80
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from rvm.derive.estimate import Evidence, again
 from rvm.derive.gate import check_returned
-from rvm.derive.gradients import add_seeds, bar_layout, zero_dual
+from rvm.derive.named import add_seeds, bar_layout, zero_dual
 from rvm.faults import InvertibilityError, UsageError
 from rvm.pebble.bridge.runs.functions import FunctionSteps, Raw, prepared, shadow
 from rvm.pebble.bridge.runs.moves import Step, Steps, told
