@@ -48,12 +48,12 @@ def imported(path: Path) -> set[str]:
     return out
 
 
-FRONTENDS = ("rvm_asm", "rvm_python", "rvm_pure", "rvm_janus")
-MODULES = {
-    name
-    for folder, package in ((".", "rvm"), *(("asm", p) for p in FRONTENDS))
-    for name, _ in modules(folder, package)
+PACKAGES = {
+    "rvm": ".",
+    **dict.fromkeys(("rvm_asm", "rvm_python", "rvm_pure", "rvm_janus"), "asm"),
+    **dict.fromkeys(("rvm_tools", "rvm_bench", "rvm_dap"), "tools"),
 }
+MODULES = {name for p, folder in PACKAGES.items() for name, _ in modules(folder, p)}
 
 
 def room(module: str) -> str:
@@ -101,20 +101,64 @@ def test_no_circle_goes_through_two_rooms() -> None:
     assert not circles(uses)
 
 
-@pytest.mark.parametrize("package", FRONTENDS)
-def test_modules_that_read_texts_form_layers(package: str) -> None:
-    """No circle, neither of imports for types nor of late ones."""
-    uses = {module: imported(path) - {module} for module, path in modules("asm", package)}
-    assert len(uses) > 10
-    assert not circles(uses)
+def test_no_module_is_in_a_circle() -> None:
+    """Neither of imports for types nor of late ones; `rvm` names what stands above it."""
+    uses = {
+        module: imported(path) - {module, "rvm"}
+        for package, folder in PACKAGES.items()
+        for module, path in modules(folder, package)
+    }
+    assert len(uses) > 500
+    assert circles(uses) == LEFT
+
+
+LEFT = [
+    "rvm.derive.estimate",
+    "rvm.derive.gate",
+    "rvm.derive.held",
+    "rvm.emit.numpy.places",
+    "rvm.emit.numpy.values",
+    "rvm.engines.lanes.engine",
+    "rvm.engines.lanes.recovery",
+    "rvm.engines.vector.elements",
+    "rvm.engines.vector.items",
+    "rvm.engines.vector.printer",
+    "rvm.engines.vector.results",
+    "rvm.ir.arrays",
+    "rvm.ir.builder",
+    "rvm.ir.elements",
+    "rvm.ir.extremes",
+    "rvm.ir.function",
+    "rvm.ir.hoist",
+    "rvm.ir.statements",
+    "rvm.ir.strict",
+    "rvm.ir.sums",
+    "rvm.ir.values",
+    "rvm.leaf.ops",
+    "rvm.leaf.trace",
+    "rvm.library.generic",
+    "rvm.library.handle",
+    "rvm.library.lane_map",
+]
+"""Modules that are in circles still: none may be added."""
 
 
 def circles(uses: dict[str, set[str]]) -> list[str]:
-    """What stands in a circle of uses, or between two."""
+    """What stands in a circle of uses: it uses itself, directly or through others."""
     left = {name: needed & uses.keys() for name, needed in uses.items()}
     while ends := {n for n in left if not left[n] or all(n not in used for used in left.values())}:
         left = {name: needed - ends for name, needed in left.items() if name not in ends}
-    return sorted(left)
+
+    def reached(name: str) -> set[str]:
+        found: set[str] = set()
+        ahead = [name]
+        while ahead:
+            new = left[ahead.pop()] - found
+            found |= new
+            ahead += new
+        return found
+
+    return sorted(name for name in left if name in reached(name))
 
 
 SCHEDULES = [
