@@ -65,23 +65,22 @@ class Counting:
         return [Row(way, Run.of([counts])) for way, counts in self.counts.items()]
 
 
-def arguments(f: Definition, sizes: Mapping[str, int]) -> dict[str, Any]:
-    """Arguments of these lengths and counts: real numbers are one half, other whole numbers 1."""
-    return {
-        p.name: sizes[p.name]
-        if p.type == I64 and p.name in sizes
-        else filled(p.type, sizes, lambda t: 0.5 if is_active(t) else 1)
+def arguments(f: Definition, sizes: Mapping[str, int]) -> list[Any]:
+    """Numbers and arrays for these lengths and counts: real ones are one half, others 1."""
+    return [
+        sizes[p.name]
+        if t == I64 and p.name in sizes
+        else filled(t, sizes, lambda elem: 0.5 if is_active(elem) else 1)
         for p in f.params
-    }
+        for t in flat(p.type)
+    ]
 
 
 def run_of(f: Definition, handle: FunctionHandle, sizes: Mapping[str, int]) -> Run:
     """The costs of adding the function's value to zeros."""
     assert f.body.type is not None
-    names = handle.parameters[: len(handle.parameters) - len(f.params)]
-    parts = flat(f.body.type) if len(names) > 1 else (f.body.type,)
-    outs = {n: zeros(t, sizes) for n, t in zip(names, parts, strict=True)}
-    machine = handle.machine(**outs, **arguments(f, sizes))
+    outs = [zeros(t, sizes) for t in flat(f.body.type)]
+    machine = handle.machine(*outs, *arguments(f, sizes))
     counts = machine.count()
     machine.run()
     return Run.of([counts])
@@ -89,9 +88,10 @@ def run_of(f: Definition, handle: FunctionHandle, sizes: Mapping[str, int]) -> R
 
 def run_with_adjoints(f: Definition, handle: FunctionHandle, sizes: Mapping[str, int]) -> Run:
     """The costs of gradient mode: of the run back, and of that forwards if it is needed."""
-    out, watch = handle.parameters[0], Counting()
-    pull = Pullback(handle.target, {out: 0.0, **arguments(f, sizes)}, watch)
-    pull.seed(out)
+    watch = Counting()
+    values = zip(handle.parameters, (0.0, *arguments(f, sizes)), strict=True)
+    pull = Pullback(handle.target, dict(values), watch)
+    pull.seed(handle.parameters[0])
     pull(check=False)
     needed = unread(handle.function) is None
     return Run.of(c for way, c in watch.counts.items() if needed or way != "forwards")

@@ -14,6 +14,7 @@ from rvm_asm.program import Declarations
 from rvm_asm.stats import Func
 from rvm_asm.texts import build
 
+from rvm.codes.words import described
 from rvm.faults import UsageError
 from rvm.library.handle import FunctionHandle, Library
 from rvm.numbers import system
@@ -41,7 +42,7 @@ from rvm_pure.lowering import OUT, Lowering
 from rvm_pure.simplify import typed
 from rvm_pure.stages import STAGES, stage
 from rvm_pure.terms import tup
-from rvm_pure.types import Arr, Product, Type, array_of, dims, elem_type, flat, leaves, parts
+from rvm_pure.types import Arr, Type, dims, elem_type, flat, is_tuple, leaves, parts
 from rvm_pure.zeros import zeros
 
 
@@ -157,10 +158,12 @@ class PureFunction:
         if self._derived is not None:
             return self._derived(*args, **named)
         handle = self._exchanged[self.name]
-        out = handle.parameters[0]
-        values: dict[str, Any] = {out: 0.0, **self.given(args, named)}
-        found = handle.grad(**values, loss=out)
-        slopes = tuple(plain(s.type, found[s.name]) for s in wrt)
+        out, *names = handle.parameters
+        values = dict(zip(names, self.given(args, named), strict=True))
+        found = handle.grad({out: 0.0, **values}, loss=out)
+        taken = iter(names)
+        by = {p.name: [next(taken) for _ in flat(p.type)] for p in d.params}
+        slopes = tuple(_joined(s.type, iter([found[n] for n in by[s.name]])) for s in wrt)
         return slopes[0] if len(slopes) == 1 else slopes
 
     @cached_property
@@ -278,22 +281,20 @@ class PureFunction:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """The value for numbers and arrays; a tuple's is a tuple."""
-        d = self.definition
+        t = self.definition.body.type
+        assert t is not None
         given = self.given(args, named)
-        assert d.body.type is not None
         sizes = self.lengths(given)
-        outs = [zeros(t, sizes) for t in flat(d.body.type)]
+        outs = [zeros(x, sizes) for x in flat(t)]
         if any(v is None for v in outs):
-            found = np.ravel(self._lengths(**given)).tolist()
-            kinds = zip(flat(d.body.type), leaves(d.body.type), outs, strict=True)
+            known = np.ravel(self._lengths(*args, **named)).tolist()
             outs = [
-                np.zeros([found.pop(0) for _ in dims(t)], system(elem).dtype) if dims(t) else zero
-                for t, elem, zero in kinds
+                np.zeros([known.pop(0) for _ in dims(x)], system(elem).dtype) if dims(x) else zero
+                for x, elem, zero in zip(flat(t), leaves(t), outs, strict=True)
             ]
         handle = self._exchanged[self.name]
-        names = handle.parameters[: len(outs)]
-        found = handle(**dict(zip(names, outs, strict=True)), **given)
-        return _joined(d.body.type, iter([found[n] for n in names]))
+        found = handle(**dict(zip(handle.parameters, (*outs, *given), strict=True)))
+        return _joined(t, iter(found.values()))
 
     @cached_property
     def _lengths(self) -> PureFunction:
@@ -303,8 +304,8 @@ class PureFunction:
         body = typed(tup(lengths(d.body, d.body.type)), gradients.variables(d))
         return self._of(replace(d, body=body, block=False))
 
-    def given(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments by parameter."""
+    def given(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+        """The numbers and arrays of the arguments, in the order of the parameters."""
         names = [p.name for p in self.definition.params]
         if len(args) > len(names):
             what = f"`{self.name}` takes {len(names)} arguments, not {len(args)}"
@@ -313,71 +314,46 @@ class PureFunction:
         missing = [n for n in names if n not in out] + [n for n in out if n not in names]
         if missing:
             raise UsageError("U006", f"`{self.name}` takes {', '.join(names)}")
-        return {
-            n: as_argument(p.type, out[n])
-            for n, p in zip(names, self.definition.params, strict=True)
-        }
+        return [v for p in self.definition.params for v in _apart(p.name, p.type, out[p.name])]
 
-    def lengths(self, given: Mapping[str, Any]) -> dict[str, int]:
-        """The values of the names of lengths."""
+    def lengths(self, given: Sequence[Any]) -> dict[str, int]:
+        """The values of the names of lengths, and of counts, by which arrays may be as long."""
         out: dict[str, int] = {}
-        for p in self.definition.params:
-            if p.type == I64:
-                # A count, by which arrays may be as long as it.
-                out.setdefault(p.name, int(given[p.name]))
-            for n, k in _sizes(p.type, given[p.name]):
-                out.setdefault(n, k)
+        kinds = [(p.name, t) for p in self.definition.params for t in flat(p.type)]
+        for (name, t), v in zip(kinds, given, strict=True):
+            if t == I64:
+                out.setdefault(name, int(v))
+            for n, k in zip(dims(t), np.shape(v), strict=False):
+                if n is not None and n.name and not n.more:
+                    out.setdefault(n.name, k)
         return out
-
-
-def _sizes(t: Type, v: Any) -> Iterator[tuple[str, int]]:
-    """The values of the names of lengths in a type, from a value of the machine."""
-    elem = elem_type(t)
-    if isinstance(elem, Product):
-        for k, item in enumerate(elem.items):
-            yield from _sizes(array_of(item, dims(t)), v[f"p{k + 1}"])
-        return
-    for n, k in zip(dims(t), np.shape(v), strict=False):
-        if n is not None and n.name and not n.more:
-            yield n.name, k
 
 
 def _names(wrt: str | Sequence[str]) -> tuple[str, ...]:
     return (wrt,) if isinstance(wrt, str) else tuple(wrt)
 
 
-def as_argument(t: Type, v: Any) -> Any:
-    """A value as the machine takes it: tuples as records."""
+def _apart(name: str, t: Type, v: Any) -> Iterator[Any]:
+    """The numbers and arrays of a value; UsageError U006 if it is no tuple as its type is."""
+    if is_tuple(t):
+        items = parts(t)
+        if not isinstance(v, (tuple, list)) or len(v) != len(items):
+            raise UsageError("U006", f"`{name}` is a tuple of {len(items)}, not {described(v)}")
+        for item, x in zip(items, v, strict=True):
+            yield from _apart(name, item, x)
+        return
     elem = elem_type(t)
-    if isinstance(elem, Product):
-        return {
-            f"p{k + 1}": as_argument(_of(t, item), x)
-            for k, (item, x) in enumerate(zip(elem.items, v, strict=True))
-        }
     assert isinstance(elem, Scalar)
-    if not isinstance(t, Arr):
-        return v
-    found, want = np.asarray(v), np.dtype(system(elem).dtype)
-    # What would lose something is told by the machine.
-    return found.astype(want) if np.can_cast(found.dtype, want, "same_kind") else found
-
-
-def _of(t: Type, item: Type) -> Type:
-    return Arr(item, t.length) if isinstance(t, Arr) else item
+    if isinstance(t, Arr):
+        found, want = np.asarray(v), np.dtype(system(elem).dtype)
+        # What would lose something is told by the machine.
+        v = found.astype(want) if np.can_cast(found.dtype, want, "same_kind") else found
+    yield v
 
 
 def _joined(t: Type, values: Iterator[Any]) -> Any:
     """A value of numbers and arrays in order; tuples of them as tuples."""
-    items = parts(t)
-    return tuple(_joined(item, values) for item in items) if items else next(values)
-
-
-def plain(t: Type, v: Any) -> Any:
-    """A value of the machine as one of Python: records as tuples."""
-    elem = elem_type(t)
-    if isinstance(elem, Product):
-        return tuple(plain(_of(t, item), v[f"p{k + 1}"]) for k, item in enumerate(elem.items))
-    return v
+    return tuple(_joined(item, values) for item in parts(t)) if is_tuple(t) else next(values)
 
 
 __all__ = ["OUT", "PureFunction", "functions"]

@@ -42,7 +42,7 @@ from rvm_pure.terms import (
     substitute,
     walk,
 )
-from rvm_pure.types import Arr, Type, dims, elem_type, parts
+from rvm_pure.types import Arr, Type, dims, elem_type, is_tuple, parts
 from rvm_pure.typing import lengths_of
 from rvm_pure.uses import is_light, put_in, replaced, spread
 
@@ -63,20 +63,27 @@ class Lowering(States):
     def functions(self, fresh: bool = False) -> list[Func]:
         """The function, whose first parameter is what the value is added to, and its loops' steps.
 
-        If that is `fresh`, it holds zeros before, and infinities are removed again; each part of a
-        tuple has a parameter of its own, which calls take faster than records.
+        If that is `fresh`, it holds zeros before, and infinities are removed again; and each part
+        of a tuple has a parameter of its own, which calls take faster than records.
         StageFault where a budget of bytes is asked for, and a state's size is not known.
         """
         d = self.d
         assert d.body.type is not None
         known = lengths_of(d.params)
         params: list[Declared] = []
-        place = self._out(d.body.type, known, params, fresh)
-        params += [
-            Declared(plain(p.name), self.type_of(p.type, None), p.start, p.end) for p in d.params
-        ]
+        here = self.start, self.end
+
+        def declared(
+            name: str, t: Type, known: Collection[str] | None, at: tuple[int, int]
+        ) -> Value:
+            if fresh and is_tuple(t):
+                return tuple(declared(self.names.new(name), x, known, at) for x in parts(t))
+            params.append(Declared(plain(name), self.type_of(t, known), *at))
+            return self.places(self.ref(name), t)
+
+        place = declared(self.names.new(OUT), d.body.type, known, here)
         env: dict[str, Value] = {n: self.ref(n) for n in known}
-        env |= {p.name: self.places(self.ref(p.name), p.type) for p in d.params}
+        env |= {p.name: declared(p.name, p.type, None, (p.start, p.end)) for p in d.params}
         whole = fresh and isinstance(d.body.type, Scalar)
         body = [*self._checks(place, self.body, env), *self.add(place, self.body, env, whole)]
         for e in walk(self.body):
@@ -84,14 +91,6 @@ class Lowering(States):
                 self.note(e.pattern, "put in where it is used", e.value, "0")
         word = Word(plain(d.name.text), d.name.start, d.name.end)
         return [Func(word, [], params, body, self.start, self.end), *self.steps]
-
-    def _out(self, t: Type, known: Collection[str], params: list[Declared], apart: bool) -> Value:
-        """The place of the result, declared as one parameter, or as one for each part of it."""
-        if apart and parts(t):
-            return tuple(self._out(item, known, params, apart) for item in parts(t))
-        out = self.names.new(OUT)
-        params.append(Declared(out, self.type_of(t, known), self.start, self.end))
-        return self.places(self.ref(out), t)
 
     def _checks(self, place: Value, e: Term, env: Env) -> list[Stat]:
         """Checks of the length of `out`, as far as its type does not give it."""

@@ -239,7 +239,19 @@ def _method(name: str) -> Any:
     return lambda self, *args, **named: _called(name, (self, *args), named)
 
 
-METHODS = ("sum", "prod", "max", "min", "mean", "var", "std", "dot", "clip", "cumsum", "cumprod")
+METHODS: tuple[str, ...] = (
+    "sum",
+    "prod",
+    "max",
+    "min",
+    "mean",
+    "var",
+    "std",
+    "dot",
+    "clip",
+    "cumsum",
+    "cumprod",
+)
 METHODS += ("trace", "transpose", "take")
 for _word in METHODS:
     setattr(Traced, _word, _method(_word))

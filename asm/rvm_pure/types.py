@@ -107,6 +107,11 @@ def elem_type(t: Type) -> Type:
     return t
 
 
+def is_tuple(t: Type) -> bool:
+    """Whether a value is a tuple, or an array of tuples."""
+    return isinstance(elem_type(t), Product)
+
+
 def parts(t: Type) -> tuple[Type, ...]:
     """The types of the parts of a tuple, and of an array of tuples, which is held as one."""
     if isinstance(t, Arr):
@@ -116,8 +121,7 @@ def parts(t: Type) -> tuple[Type, ...]:
 
 def flat(t: Type) -> tuple[Type, ...]:
     """The numbers and arrays of numbers that a value of the type consists of, in order."""
-    items = parts(t)
-    return tuple(x for item in items for x in flat(item)) if items else (t,)
+    return tuple(x for item in parts(t) for x in flat(item)) if is_tuple(t) else (t,)
 
 
 def array_of(elem: Type, lengths: tuple[Length, ...]) -> Type:

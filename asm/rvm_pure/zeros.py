@@ -1,4 +1,4 @@
-"""Values of zeros, as callers give them for results, and of other numbers."""
+"""Numbers and arrays of zeros, as callers give them for results, and of other numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from rvm.numbers import system
 from rvm.types import Scalar
-from rvm_pure.types import Arr, Product, Type
+from rvm_pure.types import Arr, Type
 
 
 def zeros(t: Type, lengths: Mapping[str, int]) -> Any:
@@ -30,10 +30,6 @@ def filled(
             return None
         k = (lengths[n.name] if n.name else 0) + n.more
         return filled(t.elem, lengths, number, (*shape, max(0, k)))
-    if isinstance(t, Product):
-        parts = [filled(item, lengths, number, shape) for item in t.items]
-        if any(p is None for p in parts):
-            return None
-        return {f"p{k + 1}": p for k, p in enumerate(parts)}
+    assert isinstance(t, Scalar)
     made = np.full(shape, number(t), system(t).dtype)
     return made if shape else made.item()

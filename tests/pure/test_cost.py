@@ -115,8 +115,9 @@ def modes(seeds: range) -> float:
         f = functions(text)["f"]
         handle = f.program.f.with_options(engine="python")
         counting = Counting()
-        given = arguments(f.definition, {"n": (1, 2, 5)[seed % 3]})
-        pull = Pullback(handle.target, {"out": 0.0, **given}, counting)
+        given = (0.0, *arguments(f.definition, {"n": (1, 2, 5)[seed % 3]}))
+        values = dict(zip(handle.parameters, given, strict=True))
+        pull = Pullback(handle.target, values, counting)
         pull.seed("out")
         pull(check=False)
         there, back = (row.run for row in counting.rows)

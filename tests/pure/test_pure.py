@@ -19,7 +19,7 @@ from sizes import some
 import rvm
 from rvm.codec import encode
 from rvm.engines import executing
-from rvm.faults import AssemblyError
+from rvm.faults import AssemblyError, UsageError
 from rvm.library.handle import Library
 
 TEXT = """
@@ -338,3 +338,17 @@ def f(W: f64[m, n], V: f64[m, m], x: f64[n]) = V @ exp(W @ x)
     eye = np.eye(2)
     assert found["f"](eye, np.ones((2, 2)), [800.0, 1.0]).tolist() == [np.inf, np.inf]
     assert "= exp(W @ x)" in found["f"].stage("rasm")
+
+
+def test_tuples_are_taken_and_given_as_tuples() -> None:
+    text = "def f(p: (f64, (f64[n], i64))) = let (a, (b, k)) = p in (a * b[k], (k, map (t. t * a) b))\n"
+    f = rvm_pure.functions(text)["f"]
+    value, (k, many) = f((2.0, ([1.0, 3.0], 1)))
+    assert (value, k, many.tolist()) == (6.0, 1, [2.0, 6.0])
+    for wrong in (2.0, (2.0,), (2.0, ([1.0],))):
+        with pytest.raises(UsageError, match="is a tuple of 2"):
+            f(wrong)
+    g = rvm_pure.functions("def g(p: (f64, f64[n])) = let (a, b) = p in a * sum(b)\n")["g"]
+    for form in ("rasm", "gradient"):
+        by_a, by_b = g.by(form).grad((2.0, [1.0, 3.0]))
+        assert (by_a, by_b.tolist()) == (4.0, [2.0, 2.0])
