@@ -94,7 +94,7 @@ def unary(sign: str, a: Value, start: int, loose: bool) -> Value:
 
 def cast(t: str, a: Value, start: int) -> Value:
     """`(t) a`: the number modulo the size of the type."""
-    return Value(t, Application(t, [node_of(a)], start, a.end), 0, start, a.end)
+    return Value(t, Application(t, [node_of(a, t)], start, a.end), 0, start, a.end)
 
 
 def binary(sign: str, a: Value, b: Value, word: str, loose: bool) -> Value:

@@ -114,6 +114,18 @@ def test_numbers_wrap_at_the_width_that_is_asked_for() -> None:
     assert store(library(text, width=64).main())["x"] == 1 << 31
 
 
+def test_numbers_are_cast_modulo_the_size_of_the_type() -> None:
+    types = [*(f"{sign}{bits}" for sign in "iu" for bits in (8, 16, 32, 64)), "int"]
+    for number in (70_000, 255, -130, 2**40 + 3, 2**63 + 5):
+        made = " ".join(f"{t} x_{t}" for t in types)
+        lines = " ".join(f"x_{t} += ({t}) {number}" for t in types)
+        found = store(library(f"procedure main() {made} {lines}").main())
+        for t in types:
+            bits = int(t[1:]) if t != "int" else 32
+            want = number % 2**bits
+            assert found[f"x_{t}"] == want - 2**bits * (t[0] == "i" and 2 * want >= 2**bits)
+
+
 def test_the_classic_truth_is_what_is_not_zero() -> None:
     text = "x y\nprocedure main\n  x += 6\n  if x & 4 then y += x > 3 fi y\n  x -= 6\n"
     assert store(library(text).main()) == {"x": 0, "y": 1}

@@ -341,7 +341,8 @@ def f(W: f64[m, n], V: f64[m, m], x: f64[n]) = V @ exp(W @ x)
 
 
 def test_tuples_are_taken_and_given_as_tuples() -> None:
-    text = "def f(p: (f64, (f64[n], i64))) = let (a, (b, k)) = p in (a * b[k], (k, map (t. t * a) b))\n"
+    body = "let (a, (b, k)) = p in (a * b[k], (k, map (t. t * a) b))"
+    text = f"def f(p: (f64, (f64[n], i64))) = {body}\n"
     f = rvm_pure.functions(text)["f"]
     value, (k, many) = f((2.0, ([1.0, 3.0], 1)))
     assert (value, k, many.tolist()) == (6.0, 1, [2.0, 6.0])
