@@ -23,8 +23,9 @@ from rvm.ir.loop_facts import (
     touched,
     wraps,
 )
-from rvm.stmt import Alloc, Branch, Free, writes
+from rvm.stmt import Alloc, Free, writes
 from rvm.types import I64, Array, Scalar
+from rvm.verify import pieces
 from rvm.verify.affine import affine
 
 
@@ -236,41 +237,23 @@ class _Survey:
 
     def _inner(self, cycle: Cycle) -> Inner | None:
         """A loop within, if it is a `for` whose bounds are known before the nest."""
-        ends, starts = (bound(self.code.stmts(pc)[0]) for pc in (cycle.back, cycle.head))
-        if ends is None or starts is None or ends[0] != starts[0]:
+        loop = pieces.counted(self.code.instrs, cycle.head - 1, cycle.back + 2)
+        stepped = None if loop is None else self._stepped(cycle, loop.variable)
+        if loop is None or stepped is None:
             return None
-        variable = ends[0]
-        stepped = self._stepped(cycle, variable)
-        if stepped is None:
+        variable, ends = loop.variable, (loop.first, loop.last)
+        if self._made(variable, stepped.at, cycle) != loop.entered:
             return None
-        begun = self._made(variable, stepped.at, cycle)
-        last, first = (starts[1], ends[1]) if stepped.early else (ends[1], starts[1])
-        if begun is None or begun != starts[1] or not isinstance(last, Place) or last.path:
+        if self._made(loop.behind, within=cycle) != loop.end:
             return None
-        match self._made(last.reg, within=cycle):
-            case Apply("for_end", (a, b, Const(int(step)))) if a == first:
-                pass
-            case _:
-                return None
-        if abs(stepped.step) != abs(step) or not 0 < abs(step) < MAX_STEP:
-            return None
-        if not self._guarded(cycle, first, last):
-            return None
-        low, high = (self._resolved(e) for e in ((a, b) if step > 0 else (b, a)))
+        low, high = map(self._resolved, ends if loop.step > 0 else ends[::-1])
         if low is None or high is None:
             return None
         low_factors, high_factors = self._factors(low), self._factors(high)
         if low_factors is None or high_factors is None:
             return None
         self.variables.add(variable)
-        return Inner(cycle, variable, abs(step), low, high, low_factors, high_factors)
-
-    def _guarded(self, cycle: Cycle, first: Expr, last: Expr) -> bool:
-        """Whether a branch in front of a loop goes past it where it has no iterations."""
-        match self.code.stmts(cycle.head - 1)[0]:
-            case Branch(Apply("==", (a, b)), partner):
-                return partner > cycle.back and (a, b) in ((first, last), (last, first))
-        return False
+        return Inner(cycle, variable, abs(loop.step), low, high, low_factors, high_factors)
 
     def _around(self, pc: int) -> Cycle:
         """The innermost loop of the nest that holds an instruction."""

@@ -7,11 +7,10 @@ row.
 
 from __future__ import annotations
 
-from rvm.expr import Apply, Const, Expr, Place
+from rvm.expr import Apply, Const
 from rvm.image import Code
 from rvm.ir.flow import Cycle, Flow
-from rvm.ir.loop_facts import bound
-from rvm.stmt import Alloc
+from rvm.verify.pieces import counted
 
 MOST = 4
 """Iterations."""
@@ -48,25 +47,8 @@ def _called(code: Code, pc: int) -> tuple[str, ...]:
 
 def _iterations(code: Code, cycle: Cycle) -> int | None:
     """The number of iterations of a `for` with constant bounds; None for other loops."""
-    ends, starts = (bound(code.stmts(pc)[0]) for pc in (cycle.back, cycle.head))
-    if ends is None or starts is None:
-        return None
-    for first, end in ((starts[1], ends[1]), (ends[1], starts[1])):
-        match _made(code, end):
-            case Apply("for_end", (Const(int(a)) as begin, Const(int(b)), Const(int(by)))):
-                if first == begin and by:
-                    return len(range(a, b + (1 if by > 0 else -1), by))
+    loop = counted(code.instrs, cycle.head - 1, cycle.back + 2)
+    match loop and loop.end:
+        case Apply("for_end", (Const(int(a)), Const(int(b)), Const(int(by)))):
+            return len(range(a, b + (1 if by > 0 else -1), by))
     return None
-
-
-def _made(code: Code, end: Expr) -> Expr:
-    """The initial value of an ancilla, if it is the same wherever it is made."""
-    if not isinstance(end, Place) or end.path:
-        return end
-    made = {
-        stmt.value
-        for pc in range(len(code))
-        for stmt in code.stmts(pc)
-        if isinstance(stmt, Alloc) and stmt.reg.reg == end.reg and stmt.value is not None
-    }
-    return made.pop() if len(made) == 1 else end

@@ -24,7 +24,6 @@ from rvm.ir.values import (
     at,
     behind,
     body_of,
-    counted,
     followed,
     last_of,
     located,
@@ -32,6 +31,7 @@ from rvm.ir.values import (
     raw,
     read,
     scalar,
+    size_of,
     strides,
     value,
     whole_number,
@@ -271,7 +271,7 @@ def _gone(b: Builder, stmt: Free | Drop, reg: Place) -> None:
     asked = b.checks and id(stmt) not in b.certain
     if isinstance(t, Stack):
         stack = b.get(b.stacks[reg.reg])
-        b.trouble(b.op("ne", b.peek(I64, counted(b, stack)), b.i64(0)))
+        b.trouble(b.op("ne", b.peek(I64, size_of(b, stack)), b.i64(0)))
         for memory in (b.peek(PTR, stack), stack):
             b.helper("free", "void", memory)
     elif isinstance(t, Array):
@@ -489,7 +489,7 @@ def _pop(b: Builder, dst: Place, stack: Place) -> None:
     last, count = last_of(b, held, t)
     if b.way > 0:
         b.keep((t, raw(system(t).zero, t), old))
-    b.poke(count, counted(b, held))
+    b.poke(count, size_of(b, held))
     put(b, place, read(b, last))
     shrink(b, b.i64(SCALAR_BYTES))
 

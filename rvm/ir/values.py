@@ -98,14 +98,14 @@ def top(b: Builder, reg: int, t: Scalar) -> Behind:
     return last_of(b, b.get(b.stacks[reg]), t)[0]
 
 
-def counted(b: Builder, stack: Node) -> Node:
+def size_of(b: Builder, stack: Node) -> Node:
     """A pointer to the number of a stack's values."""
     return b.op("slot", stack, kind=PTR, aux=COUNT)
 
 
 def last_of(b: Builder, stack: Node, t: Scalar) -> tuple[Behind, Node]:
     """A stack's last value, and how many there are before it; trouble if it holds none."""
-    count = b.peek(I64, counted(b, stack))
+    count = b.peek(I64, size_of(b, stack))
     b.trouble(b.op("eq", count, b.i64(0)))
     before = b.op("wsub", count, b.i64(1))
     away = b.product(before, b.i64(item_size(t)))
@@ -325,7 +325,7 @@ def value(b: Builder, node: Expr) -> Parts:
 def peeked(b: Builder, place: Place, what: str) -> Parts:
     """The top or length of a stack in memory."""
     if what == "len":
-        return b.peek(I64, counted(b, b.get(b.stacks[place.reg])))
+        return b.peek(I64, size_of(b, b.get(b.stacks[place.reg])))
     return read(b, located(b, place))
 
 

@@ -404,7 +404,7 @@ class Region:
         that index is done in any order; and all else is undone from the last number to the first.
         """
         loop = counted(self.function.code, start, end)
-        if loop is None:
+        if loop is None or abs(loop.step) != 1:
             return None
         read, changed = self.items.all_touched(loop.body)
         used = changed | read

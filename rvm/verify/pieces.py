@@ -53,12 +53,14 @@ def inverse(code: Sequence[Instr]) -> tuple[Instr, ...]:
 
 
 class Counted(NamedTuple):
-    """A loop over consecutive numbers: its variable, the first and the last number, and its body.
+    """A loop over evenly spaced numbers: its variable, the bounds, the step, and its body.
 
-    `step` is 1 or -1; the register `behind` was made as `end`, by which the bounds are recognised.
+    The variable begins as `entered`; the register `behind` was made as `end`, by which the bounds
+    are recognised.
     """
 
     variable: int
+    entered: Expr
     behind: int
     end: Expr
     first: Expr
@@ -68,11 +70,11 @@ class Counted(NamedTuple):
 
 
 def counted(code: Sequence[Instr], start: int, end: int) -> Counted | None:
-    """A closed piece of code as a counting loop: a `for` with step 1 or -1, or its inverse.
+    """A closed piece of code as a counting loop: a `for` with a constant step, or its inverse.
 
     Whether the bounds have not changed since `behind` was made is not checked.
     """
-    if end - start < 6:
+    if start < 0 or end - start < 6:
         return None
     skip, top, *inner, again, past = code[start:end]
     if [i.op for i in (skip, top, again, past)] != ["br", "cf", "br", "cf"]:
@@ -95,7 +97,7 @@ def counted(code: Sequence[Instr], start: int, end: int) -> Counted | None:
             Apply("for_end", (first, last, Const(int(by)))),
             "add" | "sub",
             (Place() as stepped, Const(int(size))),
-        ) if first == begin and stepped == counts and abs(by) == 1:
+        ) if first == begin and stepped == counts and by:
             size = size if step.op == "add" else -size
         case _:
             return None
@@ -107,7 +109,7 @@ def counted(code: Sequence[Instr], start: int, end: int) -> Counted | None:
     moved = tuple(replace(i, aux=i.aux - offset) if i.op in ("br", "cf") else i for i in body)
     if any(i.op in ("br", "cf") and not 0 <= i.aux < len(moved) for i in moved):
         return None
-    return Counted(variable, behind, made, first, last, size, moved)
+    return Counted(variable, entered, behind, made, first, last, size, moved)
 
 
 def _made(code: Sequence[Instr], before: int, reg: int) -> Expr | None:
