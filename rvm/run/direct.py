@@ -15,7 +15,7 @@ from rvm.host.once import once
 from rvm.host.signals import Listening, interrupted, is_ctrl_c
 from rvm.image import Code, image_of
 from rvm.program import Program
-from rvm.run.binding import Saved, before
+from rvm.run.backup import Saved, before
 from rvm.run.intake import ODD, Intake, takes
 from rvm.run.kept import Kept, seal
 from rvm.run.machine import Machine

@@ -10,8 +10,9 @@ import numpy as np
 
 from rvm.faults import Fault, Interrupted
 from rvm.host.signals import deferred, followed, heard
-from rvm.run.binding import Saved, from_register, stacks_of
-from rvm.run.binding import saved as save
+from rvm.run.backup import Saved, stacks_of
+from rvm.run.backup import saved as save
+from rvm.run.binding import from_register
 from rvm.run.kept import Kept
 from rvm.run.machine import Machine
 from rvm.run.results import Result

@@ -11,7 +11,7 @@ import rvm
 from rvm.engines import executing
 from rvm.engines.native import flight
 from rvm.run import direct
-from rvm.run.binding import LARGE, before
+from rvm.run.backup import LARGE, before
 
 pytest.importorskip("llvmlite")
 

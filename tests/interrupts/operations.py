@@ -10,7 +10,7 @@ from rvm_tools.debug import Session
 import rvm
 from rvm.engines import ENGINES, LAW, having
 from rvm.faults import MachineError
-from rvm.run.binding import LARGE
+from rvm.run.backup import LARGE
 from rvm.state import Options
 
 TEXT = """

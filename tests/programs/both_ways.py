@@ -24,7 +24,7 @@ import rvm
 from rvm import Machine, RvmError
 from rvm.engines import executing
 from rvm.program import Function, Program
-from rvm.run.binding import snapshot
+from rvm.run.backup import snapshot
 from rvm.types import elem_of
 
 ENGINES = executing()

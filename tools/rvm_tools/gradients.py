@@ -16,7 +16,7 @@ from rvm.derive.gradients import Pullback
 from rvm.faults import Fault, InvertibilityError, RvmError, UsageError
 from rvm.library.handle import FunctionHandle
 from rvm.program import Function
-from rvm.run.binding import snapshot
+from rvm.run.backup import snapshot
 from rvm.run.machine import Machine
 from rvm.run.results import Result
 from rvm.transform.duals import bar_slots

@@ -16,7 +16,7 @@ from rvm.derive.target import Target
 from rvm.faults import Fault, InvertibilityError
 from rvm.library.frontends import front_end
 from rvm.program import Function
-from rvm.run.binding import snapshot
+from rvm.run.backup import snapshot
 from rvm.run.machine import Machine
 from rvm.run.results import Info
 from rvm_tools import show

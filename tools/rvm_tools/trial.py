@@ -13,7 +13,8 @@ from rvm.derive.target import Target
 from rvm.faults import LimitError, RvmError
 from rvm.numbers import NumberSystem, system
 from rvm.program import Function, Layout, Program, Record
-from rvm.run.binding import held_in, snapshot
+from rvm.run.backup import snapshot
+from rvm.run.binding import held_in
 from rvm.run.machine import Machine
 from rvm.state import Options, Silence
 from rvm.types import Array, Stack, elem_of

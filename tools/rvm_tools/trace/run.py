@@ -15,7 +15,7 @@ from rvm.derive.named import dressed, nested
 from rvm.faults import InputError, Interrupted
 from rvm.library.handle import FunctionHandle
 from rvm.program import Function
-from rvm.run.binding import snapshot
+from rvm.run.backup import snapshot
 from rvm.run.machine import Machine
 from rvm.state import State
 from rvm.types import Stack
