@@ -292,11 +292,11 @@ class State:
         self.torn = False
 
     def retreat(self) -> tuple[int, int] | None:
-        """Let registers that tell directions apart not hold, for a way back without a log.
+        """Set the registers that distinguish directions to false, for a run back without a log.
 
-        What has been dropped by now is made up for there by what was passed over on the way here.
-        A frame in the midst of what is done only forwards must come out of it before: the depth of
-        the innermost of those, and the position where it has.
+        The run back then executes code that the run forwards skipped, which makes up for what was
+        dropped.  A frame inside code that is executed only forwards must first leave it: returned
+        are the depth of the innermost of these, and the position at which it has left.
         """
         found = None
         for depth, frame in reversed([*enumerate(self.frames)]):
@@ -313,7 +313,7 @@ class State:
     def calls(self, depth: int | None = None) -> tuple[Where | int, ...]:
         """The calls that led to the frame at a depth, by default the innermost: see `Diagnostic`.
 
-        Of many only the nearest and the outermost, and how many are between.
+        If there are many: the nearest ones, the number of those omitted, and the outermost.
         """
         n = len(self.frames) - 1 if depth is None else depth
         near = n if n <= NEAR + 1 else NEAR

@@ -106,7 +106,7 @@ def bijection(node: Expr, may_change: Callable[[Place], bool]) -> Bijection | No
 
 
 def obstacle(node: Expr, may_change: Callable[[Place], bool]) -> tuple[Expr, str]:
-    """The part of an expression that is no bijection of a place, and why it is none."""
+    """The part of an expression that is not a bijection of a place, and the reason."""
     if not isinstance(node, Apply):
         return node, "it is a value, not a place that can be changed"
     first, *rest = node.args

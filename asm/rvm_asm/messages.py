@@ -83,7 +83,7 @@ class Reporter:
 
         The same message about the same stretch is kept once.  With the last one that is kept the
         assembly ends if there is an error among them: AssemblyError.  With "warning" as its
-        `severity` a message is no error.
+        `severity` a message is not an error.
         """
         if severity != "error" and len(self.found) >= _MAX_ERRORS:
             return

@@ -18,7 +18,7 @@ Initial = Value | list["Initial"]
 
 
 class DeclarationParser(ExpressionParser):
-    """Reads declarations, and makes variables that no text names."""
+    """Reads declarations, and makes variables that the text does not name."""
 
     def __init__(self, tokens: Tokens, report: Reporter, word: str, classic: bool) -> None:
         super().__init__(tokens, report, word, classic)
@@ -104,7 +104,7 @@ class DeclarationParser(ExpressionParser):
         )
 
     def sizes(self, v: Variable, lengths: list[Value | None]) -> list[Value | None]:
-        """The lengths of an array of its own, those that are not written from its first values."""
+        """The lengths of an array; those that are not written follow from its initial values."""
         out = [
             literal(known, v.word.start, v.word.end) if n is None and known is not None else n
             for n, known in zip(lengths, v.lengths, strict=True)
@@ -135,7 +135,7 @@ class DeclarationParser(ExpressionParser):
             if isinstance(rows, list):
                 known = v.lengths[len(at)] if len(at) < v.rank else 0
                 if known is not None and len(rows) > known:
-                    what = f"`{v.word.text}` has no place for {len(rows)} values"
+                    what = f"`{v.word.text}` has no room for {len(rows)} values"
                     self._wrong(what, v.word)
                 for k, row in enumerate(rows):
                     put(row, (*at, k))
@@ -170,7 +170,7 @@ class DeclarationParser(ExpressionParser):
         ]
 
     def own(self, value: Value, t: str) -> Variable:
-        """A variable of the text's own making, which holds a value and is called as it is."""
+        """A new variable that holds a value, under exactly this name."""
         text = " ".join(self.report.sources.text(value.start, value.end).split())
         self.held[text] = again = self.held.get(text, 0) + 1
         name = text if again == 1 else f"{text} ({again})"

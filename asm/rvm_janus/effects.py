@@ -78,7 +78,7 @@ class EffectParser(StackParser):
                     f"`%{part[0]}` prints nothing: `%d` is a number, `%a` an array, `%t` a stack"
                 )
             elif k >= len(args):
-                wrong = f"there is nothing for `%{part[0]}`"
+                wrong = f"there is no value for `%{part[0]}`"
             elif _kind(args[k][0]) != kinds[part[0]]:
                 name = args[k][0].word.text
                 wrong = (
@@ -90,7 +90,7 @@ class EffectParser(StackParser):
             out += _braces(args[k][0]) + part[1:]
             k += 1
         if k < len(args):
-            what = f"the text has no place for `{args[k][0].word.text}`"
+            what = f"the text has no placeholder for `{args[k][0].word.text}`"
             self.report.error("A044", what, self.starts[at], self.end_of(at))
             raise Bad
         return out

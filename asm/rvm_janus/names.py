@@ -70,7 +70,7 @@ class Elements:
 
 @dataclass(slots=True)
 class Procedure:
-    """A procedure while it is read: its parameters, its names, and whom it calls."""
+    """A procedure while it is read: its parameters, its names, and the procedures that it calls."""
 
     word: Word
     params: list[Declared] = field(default_factory=list)

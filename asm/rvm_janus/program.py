@@ -144,7 +144,7 @@ class ProgramParser(StatementParser):
     def _parameters(self, p: Procedure) -> None:
         while self.kinds[self.i] != ")":
             v, lengths, _ = self._head()
-            # A length that is not a literal is only the author's note.
+            # A length that is not a literal is only a comment.
             known = [n if n is not None and n.is_literal else None for n in lengths]
             self._declare(p, self.enter(v), known, False)
             if not self.accept(","):
@@ -243,7 +243,7 @@ class ProgramParser(StatementParser):
                 changed |= len(mine) != before
         called = {c.callee.text for p, _ in found for c in p.calls}
         for p, func in found:
-            # Whoever begins with a procedure is shown all variables.
+            # A run of a procedure alone shows all variables.
             mine = reached[p.word.text] if p.word.text in called else set(p.names)
             for v in p.names.values():
                 if v.word.text in mine:

@@ -192,14 +192,14 @@ class StatementParser(EffectParser):
         ]
 
     def _nobody(self, callee: Word, start: int) -> Stat:
-        """A call of a missing procedure, in an arm that no run may take: it fails there."""
+        """A call of a missing procedure, which fails only if a run reaches it."""
         what = f"there is no procedure `{callee.text}`"
         hint = did_you_mean(callee.text, self.defined)
         self.report.error("A045", what, callee.start, callee.end, severity="warning", hint=hint)
         return self.effect("assert", what, [Lit(False, start, self.last_end())], start)
 
     def _argument(self, call: Call, held: list[tuple[Variable, Node]]) -> Node:
-        """A place, or a value, which a local of the call's own holds and has at its end too."""
+        """A place; or a value, held by a local variable that must have it again after the call."""
         value = self.expression()
         node = node_of(value)
         if not isinstance(node, Ref | Lit):

@@ -35,7 +35,7 @@ def _numbers(d: Definition) -> None:
     """StageFault if a straight-line program would have an array for an input."""
     for s in context(d, None):
         if not isinstance(s.type, Scalar):
-            raise StageFault(d.body, f"`{s.name}` is no number")
+            raise StageFault(d.body, f"`{s.name}` is not a number")
 
 
 def _direct(d: Definition) -> Term:
@@ -83,7 +83,7 @@ FORMS: dict[str, Callable[[Definition], Term]] = {
 
 
 def derived(d: Definition, name: str) -> Definition:
-    """The definition of the derivatives by a form; StageFault where a term has no place in it."""
+    """The definition of the derivatives by a form; StageFault where a term cannot occur in it."""
     context(d, None)
     return replace(d, body=FORMS[name](d), block=False)
 

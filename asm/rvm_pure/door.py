@@ -96,7 +96,7 @@ def typed(v: Any, declarations: Declarations) -> Type:
         return Product(tuple(typed(x, declarations) for x in v))
     plain = {float: "f64", int: "i64", bool: "bool", complex: "c128"}
     if isinstance(v, type) and v not in plain:
-        what = f"`{v.__name__}` is no type of a traced parameter"
+        what = f"`{v.__name__}` is not a type of a traced parameter"
         hint = 'numbers are `rvm.f64`, arrays `rvm.f64["n"]`'
         raise UsageError("U060", what, where=caller(), hint=hint)
     text = plain[v] if isinstance(v, type) and v in plain else v if isinstance(v, str) else _text(v)

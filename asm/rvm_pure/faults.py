@@ -19,7 +19,7 @@ def not_straight(e: Term) -> StageFault:
     """A term that cannot be a line of a straight-line program."""
     return StageFault(
         e,
-        f"{what(e)} is no line of a straight-line program",
+        f"{what(e)} is not a line of a straight-line program",
         "the stages anf, dup, forward and reverse are of numbers; take `gradient`",
     )
 

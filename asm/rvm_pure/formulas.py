@@ -62,7 +62,7 @@ def term_of(e: Expr, args: Sequence[Term]) -> Term:
             made = tuple(term_of(a, args) for a in items)
             rank = 0 if t is None else rank_of(t)
             return Op(fn, made, type=None if t is None else from_machine(t, (None,) * rank))
-    raise TypeError(f"a {type(e).__name__} is no term")
+    raise TypeError(f"a {type(e).__name__} is not a term")
 
 
 def adjoint_gains(e: Op, args: Sequence[Term], z: Term) -> tuple[Term | None, ...]:

@@ -83,7 +83,7 @@ class PureFunction:
         """The same function whose loops keep less: by `pebbles`, `memory` in bytes, `in_place`.
 
         `in_place` makes updates of floats in place, too, which rounding keeps from being undone
-        to the bit.  UsageError U006 if a budget is no number, or there are two.
+        to the bit.  UsageError U006 if a budget is not a number, or there are two.
         """
         return PureFunction(self.definition, self._declarations, keep(**budget), self._form)
 
@@ -130,7 +130,7 @@ class PureFunction:
     def stage(self, name: str, *, prefix: bool = False, wrt: str | Sequence[str] = ()) -> str:
         """The text of a stage, by `rvm_pure.stages.STAGES`; of derivatives by `wrt`, or by all.
 
-        AssemblyError where a term has no place in it, UsageError U006 if there is no such stage.
+        AssemblyError where a term cannot occur in it, UsageError U006 if there is no such stage.
         """
         self._known(wrt)
         if name not in STAGES:
@@ -150,7 +150,7 @@ class PureFunction:
         """The derivatives by all parameters that have any: of one it is that, of several a tuple.
 
         They are computed in the form of `choice`, or in that which `by` names.  AssemblyError if
-        the value is no real number, or has no such form.
+        the value is not a real number, or has no such form.
         """
         d = self.definition
         with self._faults():
@@ -181,7 +181,7 @@ class PureFunction:
     def choice(self) -> Choice:
         """The form of the derivatives that costs least, with the figures.
 
-        AssemblyError if the value is no real number.
+        AssemblyError if the value is not a real number.
         """
         d, sizes = self.definition, nominal(self.definition)
         with self._faults():

@@ -13,7 +13,7 @@ from rvm_pure.types import Arr, Product, Size, Type
 class Keep:
     """A budget for the states of a loop or fold, and whether floats are updated in place.
 
-    Without a budget every state is kept.  UsageError U006 if there are two, or one is no number.
+    Without a budget every state is kept.  UsageError U006 if there are two, or one is not a number.
     """
 
     pebbles: int | None = None

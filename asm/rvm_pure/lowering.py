@@ -178,7 +178,7 @@ class Lowering(States):
         return self.first(part, e, env, lambda rest, inner: self.add(place, rest, inner, fresh))
 
     def _apart(self, place: Value, e: Op, env: Env) -> list[Stat]:
-        """Each part of a sum by itself, as those that are no expressions take less so."""
+        """Each part of a sum by itself, so that those that are not expressions take less memory."""
         a, b = e.args
         minus = b if e.fn == "+" else Op("neg", (b,), type=e.type, start=b.start, end=b.end)
         return [*self.add(place, a, env), *self.add(place, minus, env)]

@@ -155,7 +155,7 @@ def plain(name: str) -> str:
 
 
 def instruction(word: str, at: Term, *operands: Value) -> OpStat:
-    """An instruction on places that are no tuples, and expressions."""
+    """An instruction on places that are not tuples, and on expressions."""
     nodes = [v for v in operands if not isinstance(v, tuple)]
     assert len(nodes) == len(operands)
     return OpStat(word, nodes, at.start, at.start, at.end)

@@ -148,7 +148,7 @@ class Traced:
     def _item(self, i: Any) -> Traced:
         if not isinstance(i, (Traced, int, np.integer)):
             what = "`None`" if i is None else described(i)
-            raise refused(f"{what} is no index of a traced array", _INDICES)
+            raise refused(f"{what} is not an index of a traced array", _INDICES)
         if self.ndim == 0:
             raise refused("a number has no elements", "there are more indices than dimensions")
         if isinstance(i, Traced) and elem_type(i.term.type or BOOL) == BOOL:
@@ -276,7 +276,7 @@ def term_of(v: Any) -> Term:
     hint = "a value is a number, an array or a tuple of such"
     if isinstance(v, np.ndarray):
         hint = "an array that the function needs is a parameter"
-    raise refused(f"{described(v)} is no part of a trace", hint)
+    raise refused(f"{described(v)} cannot be part of a trace", hint)
 
 
 def value_of(recorder: Recorder, e: Term) -> Any:

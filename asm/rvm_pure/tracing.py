@@ -40,5 +40,5 @@ def result_of(f: Callable[..., Any], v: Any) -> Term:
         file, line = f.__code__.co_filename, f.__code__.co_firstlineno
         where = line_of(file, line)
         hint = "a traced function returns its value" if v is None else error.hint
-        what = f"`{f.__name__}` returns {described(v)}, which is no part of a trace"
+        what = f"`{f.__name__}` returns {described(v)}, which cannot be part of a trace"
         raise UsageError("U060", what, where=where, hint=hint) from None

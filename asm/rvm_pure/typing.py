@@ -190,7 +190,7 @@ class Typer:
             case Call(name, args):
                 return self._call(e, name, args, env)
             case Lam() | App():
-                self.wrong("A040", "a function is no value here", e, hint="apply it")
+                self.wrong("A040", "a function is not a value here", e, hint="apply it")
         return self._array(e, env, want)
 
     def _array(self, e: Term, env: Env, want: Type | None) -> Term:

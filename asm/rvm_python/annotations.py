@@ -64,7 +64,7 @@ class TypeReader:
         name = type_named(value)
         if not name:
             raise WrongType(
-                f"{_shown(value)} is no type of the machine",
+                f"{_shown(value)} is not a type of the machine",
                 '`rvm.f64`, `rvm.i64`, …, `rvm.Array[rvm.f64, "n"]`, `rvm.Stack[rvm.f64]`, '
                 "or no annotation",
             )

@@ -179,7 +179,7 @@ class Expressions(Names):
                     with self._within(found):
                         return self.place(found.value)
                 if isinstance(found, Block):
-                    self.refuse(UNREAD, f"`{name}` is a block, no value", e, f"`{name}.undo()`")
+                    self.refuse(UNREAD, f"`{name}` is a block, not a value", e, f"`{name}.undo()`")
                 return Ref(found.name, (), start, end)
             case ast.Attribute(value, name):
                 inner = self.place(value)

@@ -1,4 +1,4 @@
-"""Gradients held against central differences: where they differ, and by how much."""
+"""Gradients compared with central differences: where they differ, and by how much."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FINEST = 1e-6
 SLACK = 40
 """The factor on the expected error of a quotient of coarser numbers that is tolerated."""
 NOISE = 4
-"""Units of rounding that a loss is granted."""
+"""The assumed rounding error of a loss, in units of rounding."""
 LARGEST = 2.0**-5
 """The first step, as a part of a number's size."""
 HALVINGS = 30
@@ -92,7 +92,7 @@ class GradRow:
 
 @dataclass(frozen=True, slots=True)
 class GradCheck:
-    """A gradient compared with central differences, a row for each number looked at."""
+    """A gradient compared with central differences, a row for each number."""
 
     loss: str
     rows: tuple[GradRow, ...]
@@ -130,7 +130,7 @@ class GradCheck:
             bad = sum(not r.agrees(self.tolerance) for r in self.rows)
             raise DefinitionError(
                 "D013",
-                f"the gradient of `{self.loss}` by `{worst.place}` is not what differences say",
+                f"the gradient of `{self.loss}` by `{worst.place}` disagrees with differences",
                 values={
                     "gradient": worst.gradient,
                     "difference quotient": worst.quotient,
@@ -139,10 +139,10 @@ class GradCheck:
                 },
                 notes=(
                     f"beyond the tolerance of {self.tolerance:g}: {bad} of {len(self.rows)} "
-                    "numbers looked at, this one furthest",
+                    "numbers compared; this one differs most",
                     *filter(None, [worst.note]),
                 ),
-                hint="at a kink or a pole neither is right; elsewhere look at partials of your own",
+                hint="neither is reliable at a kink or a pole; otherwise check your own partials",
             )
         return self
 
@@ -278,7 +278,7 @@ def _extrapolated(
             if gap <= 2 * max(last.noise(unit), noise / last.width) + CLOSE * abs(best):
                 best, least = _table(at, unit, noise)
                 break
-            # Longer steps reached over an edge that shorter ones do not.
+            # Longer steps crossed an edge that shorter ones do not reach.
             best, least = math.nan, math.inf
             at.clear()
     if math.isinf(least) and failed is not None:

@@ -141,8 +141,8 @@ class Estimate:
     def returning(self) -> float:
         """The part of the error due to running back, relative to the gradient as in `part`.
 
-        Tangents go forwards only, with what the run forwards has rounded: by what the adjoints are
-        off from them, they are wrong because values have not come back.
+        Tangents run forwards only, and use the values as the forward run rounded them.  So where
+        adjoints differ from them, the cause is that values did not come back.
         """
         try:
             off, lengths = self._off
@@ -156,15 +156,15 @@ class Estimate:
 
     @cached_property
     def _off(self) -> tuple[dict[int, float], dict[int, float]]:
-        """How far each adjoint is from tangents, and how long it is taken to be.
+        """The distance of each adjoint from tangents, and the length assumed for it.
 
-        Along a direction v the loss changes by g · v, g being the gradient; the tangent program
-        says by how much it does.  Directions are random, in each parameter as long as 1 / |g|, so
-        that units do not matter; but an adjoint counts as no less than `NEGLIGIBLE` of all: with a
-        size x of each parameter, |g| x is what it has to do with the loss.  Those that are less
-        have directions of their own, beside which the rounding of others would be large.  Where
-        there is nothing to measure an adjoint of zero by, the tangent must be zero, and what
-        perturbed rounding makes of it is how far it is.
+        Along a direction v the loss changes by g · v, where g is the gradient; the tangent program
+        gives the actual change.  Directions are random, of length 1 / |g| in each parameter, so
+        that units do not matter.  An adjoint counts as at least `NEGLIGIBLE` of all adjoints, each
+        weighted by the size x of its parameter, as |g| x.  Smaller ones get directions of their
+        own, since the rounding errors of the others would be large beside them.  An adjoint of zero
+        whose parameter has no size either requires a tangent of zero; its distance is then the
+        largest tangent under perturbed rounding.
         """
         known = self.known
         function, start = known.function, known.start
@@ -213,7 +213,7 @@ class Estimate:
             v = np.zeros(np.shape(known.start[k]), system(elem_of(t)).dtype)
             v[...] = along.get(k, 0.0)
             regs.append(v if isinstance(t, Array) else v.tolist())
-        # Where the function is a gradient itself, tangents go by what came back in it.
+        # If the function is itself a gradient, its tangents depend on values that came back.
         from rvm.derive.gate import gradient_check
 
         check = gradient_check(known.program, known.name, known.undo, known.start, known.options)
@@ -312,5 +312,5 @@ def _dot(a: Any, b: Any) -> float:
 
 
 def _larger(a: float, b: float) -> float:
-    """The larger of two, and NaN of NaN."""
-    return b if not b <= a else a
+    """The larger of two numbers; NaN if either is NaN."""
+    return a if b <= a or a != a else b

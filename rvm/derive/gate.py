@@ -90,7 +90,7 @@ def check_returned(
             return None
         estimate = Estimate(known, held)
     if not _far(estimate, tolerance) <= limit:
-        # What is refused is told all of its error: a tolerance of that takes it.
+        # A refusal states the whole error, so that a tolerance of that size accepts it.
         verdict(estimate.part)
     return verdict
 
@@ -153,8 +153,8 @@ def strays(
 ) -> list[int]:
     """The parameters' registers whose numbers are not back where they began, where that matters.
 
-    Where nothing reads what a function changes, adjoints that are numbers do not hang on it; who
-    asks for every bit is told all the same.
+    If nothing reads what a function changes, finite adjoints do not depend on it; with a tolerance
+    of 0 it is reported all the same.
     """
     exactly = options.tolerance == 0
     quick = () if exactly else QUICK
@@ -278,7 +278,7 @@ def refusal(
             "R017",
             f"the gradient may be off by more than the tolerance of {tolerance:g}",
             notes=told,
-            hint=f"`tolerance={wider:g}` would take it",
+            hint=f"`tolerance={wider:g}` would accept it",
         )
     name = next(p.name for p in function.params if k in slots_of(p.layout))
     begun, back = start[k], ended[k]

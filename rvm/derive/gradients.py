@@ -146,7 +146,7 @@ class Pullback:
     @door
     def seed_all(self, seeds: Mapping[str, Any]) -> None:
         """Add adjoints given by parameter (records as mappings, stacks as lists)."""
-        function = self.function  # What is entered must not hold this.
+        function = self.function  # The function entered must not keep this object alive.
         self._enter(lambda bars: add_seeds(function, bars, seeds))
         self._seeded |= slots_named(function, seeds)
 

@@ -1,7 +1,7 @@
 """The largest magnitudes that a function's parameters have on the way forwards.
 
-A number that began as zero has no size of its own, and at the end it may be zero again, or what
-rounding has left of that, as in a gradient whose gradient is taken.
+A number that began as zero has no size of its own, and at the end it may be zero again, up to
+rounding, as in a gradient whose gradient is taken.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class LaneGradient:
     def _seed(
         self, k: int, slot: int, there: Batch, regs: list[Any], varying: dict[int, Any]
     ) -> None:
-        """An adjoint of zero for a parameter; of one where the loss is."""
+        """A zero adjoint for a parameter, with a one at the loss."""
         t = self.adjoint.registers[slot].type
         sys = system(elem_of(t))
         if isinstance(t, Stack):

@@ -34,7 +34,7 @@ from rvm.types import RegisterType, Stack, elem_of, rank_of
 
 Check = Callable[[Sequence[Any], float], None]
 Errors = dict[int, Any]
-"""By parameter register for each number by how much it may be off, in absolute terms."""
+"""The possible absolute error of each number, by parameter register."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def lane_errors(target: Target, given: Lanes, ended: LaneRun, block: int | None)
         t, was, now = target.function.registers[k].type, *(r[k] for r in (given.regs, ended.regs))
         was, rest = given.varying.get(k, was), [other.regs[k] for other in others]
         if not isinstance(t, Stack):
-            # What is shared may have changed in each lane.
+            # A shared argument may have changed in each lane.
             if np.ndim(was) < np.ndim(now):
                 was = np.broadcast_to(was, now.shape)
             found[k] = _off(t, was, now, rest)
@@ -124,7 +124,7 @@ def repeated(target: Target, ticks: int, run: Callable[[Program, Options], Any])
 
 
 def untouched(target: Target, ended: Sequence[Any]) -> Errors:
-    """The errors of a run that rounds nothing, as one back by a strict log."""
+    """The errors of a run that rounds nothing, such as a run back by a strict log."""
     return {
         k: np.zeros(np.shape(_numbers(target.function.registers[k].type, ended[k])))
         for k in _compared(target.function)

@@ -51,9 +51,9 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True)
 class Jam:
-    """Two or three loops, outer ones first, each of which holds the next one and nothing else.
+    """Two or three nested loops, the outermost first; each body is only the next loop.
 
-    Iterations are joined of all but the innermost.  `before` are the instructions that make the
+    Iterations of all but the innermost are joined.  `before` are the instructions that make the
     variables of the inner loops and their ends, `body` those of the innermost.
     """
 

@@ -13,15 +13,15 @@ INNER, ANYWHERE = -1, -2
 class Kind(NamedTuple):
     """The kind of code to make: `entry` is a root's gate, INNER or ANYWHERE.
 
-    A root for one gate is made of proper loops, which optimise well; one for all gates is made
-    once, and serves until a run has gone on for long.
+    A root for one gate consists of proper loops, which optimise well; one for all gates is compiled
+    once, and used until a run has lasted long.
 
     `scattered` are the array parameters that need not be contiguous.  `strict` is what a run does
     with the strict log, see `Code.logging`.  With `counts` it counts what it executes, with
-    `watched` it also writes down each call.  With `anew` a run that stops on its way is to
-    begin anew: nothing is kept of it.  Parameters that are `unread` are only added to, and nobody
-    looks at them: what would be added is computed for the trouble that it may have.  With `blank`
-    nothing is yet in the array parameters that the code fills (see `fills`).
+    `watched` it also records each call.  With `anew` a run that stops early starts again from the
+    beginning, so its state is not kept.  Parameters that are `unread` are only added to and never
+    read: what would be added is computed only for the errors that it may raise.  With `blank` the
+    array parameters that the code fills hold zeros (see `fills`).
     """
 
     entry: int

@@ -177,7 +177,7 @@ def _applied(
         try:
             return _by_rule(row, parts, want)
         except TypeFault as fault:
-            # A whole number that does not fit is no reason to go on with real ones.
+            # A whole number that does not fit is not taken for a real one.
             if not wholes or fault.code == "A041":
                 raise
             by_rule = fault

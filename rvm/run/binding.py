@@ -181,7 +181,7 @@ def held_in(register: Register, name: str, value: Any) -> Any:
     if len(flat) % prod(shape):
         raise InputError(
             "I004",
-            f"`{name}` is {wanted}: {count(len(flat), 'number')} are no whole number of arrays",
+            f"`{name}` is {wanted}: {count(len(flat), 'number')} are not a whole number of arrays",
             hint="pass a list of arrays, or an array of them",
         )
     return flat

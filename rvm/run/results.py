@@ -127,7 +127,7 @@ class Result(Mapping[str, Any]):
 
     def __getstate__(self) -> object:
         if self._info is not None:
-            # What counted is no plain data.
+            # The object that counted is not plain data.
             _set_info(self, self.info)
         return super().__getstate__()
 

@@ -120,7 +120,7 @@ def view(place: Place) -> View:
                     kept.append(axis)
             order = kept + order[len(step.items) :]
         elif isinstance(step, Shaped):
-            # What is cut off an axis of it is some part of the one that there was.
+            # A part of an axis of the reshaped array is some part of the original axis.
             order, shaped = order[:1] * len(step.dims), True
         else:
             order.reverse()
@@ -195,7 +195,7 @@ def _in_step(p: _Axis, q: _Axis) -> Verdict:
     begins = [d for a in (p, q) if (d := difference(p.start, a.lo)) is not None and d[1]]
     if len(begins) < 2:
         return "maybe"
-    # Counted from p.start: a multiple of p's step that is q's start but for multiples of q's.
+    # Counted from p.start: a multiple of p's step that equals q's start modulo q's step.
     here = apart[0] // common * pow(p.by // common, -1, rest // common) * p.by
     first = max(begins)[0]
     first += (here - first) % (abs(p.by) * rest // common)

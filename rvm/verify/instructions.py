@@ -79,7 +79,7 @@ class Checker:
             self._jump(pc, instr)
         elif op in EFFECTS:
             if instr.aux not in (FORWARD, BACKWARD, FORWARD | BACKWARD):
-                self.report(pc, "B020", f"`{op}` happens in no direction (aux {instr.aux})")
+                self.report(pc, "B020", f"`{op}` runs in no direction (aux {instr.aux})")
         elif instr.aux != -1:
             self.report(pc, "B020", f"`{op}` has no use for aux {instr.aux}")
         if op in CALLS:

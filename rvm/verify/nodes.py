@@ -195,7 +195,7 @@ class Nodes:
                     if not constant_fits(node.value, node.type):
                         raise Malformed(f"a constant that is not a value of {node.type}")
                 case _:
-                    raise Malformed(f"a {type(node).__name__} has no place in a program")
+                    raise Malformed(f"a {type(node).__name__} is not an expression of a program")
         except TypeFault as fault:
             fault.node = node if fault.node is None else fault.node
             raise
@@ -240,4 +240,4 @@ class Nodes:
             case Part("re" | "im") | Transposed() | Peek("top" | "len"):
                 pass
             case _:
-                raise Malformed("a step that leads nowhere")
+                raise Malformed("a step that places do not have")

@@ -55,11 +55,11 @@ class Event:
     end: int
     reads: frozenset[int]
     changed: Mapping[int, tuple[int, int]]
-    """For each register the numbers before and behind; none where it is made or given up."""
+    """For each register its numbers before and after; none if the event makes or frees it."""
 
 
 FIRST, LAST, VARIABLE = -2, -3, -4
-"""In the place of registers: the bounds of a loop, and its variable."""
+"""They stand for registers: the bounds of a loop, and its variable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +77,15 @@ class Repeated:
     back: Numbers
 
     def key(self, found: Numbers) -> Key:
-        """For the loop, where it finds these numbers."""
+        """The key of the loop if it begins with these numbers."""
         return self.does, self.ends + self._used(found)
 
     def undo_key(self, left: Numbers) -> Key:
-        """For the loop that undoes it, where it finds these."""
+        """The key of the loop that undoes it, if that begins with these numbers."""
         return self.undoes, self.back + self._used(left)
 
     def own(self, numbers: Numbers) -> Numbers:
-        """Without the variable."""
+        """The numbers of all registers except the variable."""
         return tuple((r, n) for r, n in numbers if r != self.variable)
 
     def _used(self, numbers: Numbers) -> Numbers:
@@ -185,7 +185,7 @@ class Region:
         """The registers whose values an adjoint has brought back."""
         self._item_at = start, end
         self._apart_from = 0
-        """In how many branches that only one direction takes."""
+        """The number of enclosing branches that only one direction takes."""
         self._same: dict[int, int] = {}
         """Numbers that have been replaced by others."""
         self._walk(start, end)
@@ -316,7 +316,10 @@ class Region:
             self._happened(UPDATE, used, {})
 
     def _derived_call(self, call: Instr, plain: Instr, used: Set[int], changed: Set[int]) -> None:
-        """Values are as the function, or its undo, leaves them; duals hang on both."""
+        """A call of a derivative: it changes values as the function, or its inverse, does.
+
+        Duals depend on values and duals.
+        """
         read, values = self.items.touched(plain)
         duals = changed - values
         if duals & read:
@@ -351,7 +354,7 @@ class Region:
             if is_it == must_be:
                 self.found.append(pc)
             elif elem_of(t).is_exact:
-                # It is compared: behind the free both are one value.
+                # The free compares them, so both are one value after it.
                 self._alike(is_it, must_be)
         kind = MADE
         if instr.op in ENDS:
@@ -400,8 +403,9 @@ class Region:
     def _repeated(self, start: int, end: int) -> Repeated | None:
         """A `for` loop by the numbers that it counts; loops with the same effect are equal to it.
 
-        What does not ask for the number is done as often; what changes of arrays only elements with
-        that index is done in any order; and all else is undone from the last number to the first.
+        A body that does not read the variable counts by its number of iterations alone. One that
+        changes only those elements of arrays whose index is the variable has no order; any other is
+        undone from the last number to the first.
         """
         loop = counted(self.function.code, start, end)
         if loop is None or abs(loop.step) != 1:
@@ -418,7 +422,7 @@ class Region:
         way, turned = loop.step, -loop.step
         ends, back = ((FIRST, first), (LAST, last)), ((FIRST, last), (LAST, first))
         if loop.variable not in used or touches_own(body, VARIABLE, changed):
-            # From the lower to the higher, whichever way it counts.
+            # The order does not matter: upwards, whichever way the loop counts.
             ends = back = ends if way > 0 else back
             way = turned = 0
         own = used - {loop.variable}
@@ -456,7 +460,7 @@ class Region:
         self, kind: str, reads: Iterable[int], changed: Mapping[int, tuple[int, int]]
     ) -> None:
         if self._apart_from:
-            # The other direction passes this over: it is neither undone nor what undoes.
+            # The other direction skips this: it undoes nothing, and nothing undoes it.
             kind, changed = UPDATE, dict.fromkeys(changed, (-1, -2))
         self.events.append(Event(kind, *self._item_at, frozenset(reads), changed))
 

@@ -384,7 +384,7 @@ func f(s: stack[f64[2]], t: stack[i64[2, 2]])
         ([[1.0] * 3, np.ones((3, 1))], "I004", "array 1 has the shape [3, 1], not [3]"),
         (np.ones((2, 2)), "I004", "array 0 has the shape [2], not [3]"),
         ([[1.0, [2.0], 3.0]], "I004", "array 0 has rows of several lengths, not [3]"),
-        ([1.0, 2.0], "I004", "2 numbers are no whole number of arrays"),
+        ([1.0, 2.0], "I004", "2 numbers are not a whole number of arrays"),
         ([["a", 1, 2]], "I003", "expected a real number, not 'a'"),
         ([np.ones(3, int)], "I003", "its dtype must be float64, not int64"),
         ([1.0, [1.0, 2.0, 3.0]], "I003", "expected a real number"),

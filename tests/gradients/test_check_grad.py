@@ -237,7 +237,7 @@ def test_the_message_says_where_and_by_how_much() -> None:
     assert "`x[1]`" in e.value.message
     assert e.value.values["error"] == 0.33
     assert e.value.notes[0] == (
-        "beyond the tolerance of 1e-06: 1 of 4 numbers looked at, this one furthest"
+        "beyond the tolerance of 1e-06: 1 of 4 numbers compared; this one differs most"
     )
 
 

@@ -97,7 +97,7 @@ def test_forms_are_requested_by_name() -> None:
     assert "unf-reverse" in str(unknown.value)
     with pytest.raises(AssemblyError) as none:
         found["dot"].by("reverse").grad(np.ones(2), np.ones(2))
-    assert "`A` is no number" in str(none.value)
+    assert "`A` is not a number" in str(none.value)
     with pytest.raises(StageFault):
         derived(functions("def f(x: f64[n]) = x\n")["f"].definition, "gradient")
 
@@ -113,6 +113,6 @@ def test_the_command_explains_the_choice(tmp_path: Any) -> None:
     (tmp_path / "f.pure").write_text(TEXT + "def whole(k: i64[n]) = sum k\n")
     out = command("pure", str(tmp_path / "f.pure"), "-f", "prod", "--explain").stdout
     assert "derivatives: gradient mode of the program, at a cost of" in out
-    assert "forward: none, as `A` is no number" in out
+    assert "forward: none, as `A` is not a number" in out
     out = command("pure", str(tmp_path / "f.pure"), "-f", "whole", "--explain").stdout
     assert "derivatives: none, as a gradient is of a real number" in out

@@ -86,7 +86,7 @@ def _both(program: Program, run: Directive, path: Path) -> tuple[RunWork, RunWor
     seeds = {p.name: _ones(entry, p.layout, shapes) for p in entry.params[len(f.params) :]}
     start = Options(engine="reference")
     two = counted(Machine.start(both, both.entry, {**inputs(), **seeds}, start))
-    # The entry's two calls are no part of either.
+    # The entry's two calls belong to neither.
     return one, RunWork(two.steps - 4, two.operations)
 
 

@@ -51,7 +51,7 @@ class Client:
     first_line: int = 1
     first_column: int = 1
     paging: bool = False
-    """Whether it can request a part of a long array's elements."""
+    """Whether it can request the elements of a long array in parts."""
     invalidated: bool = False
     """Whether it can be notified that values have changed."""
     progress: bool = False
@@ -102,7 +102,7 @@ class Adapter:
         return self.launched.session
 
     def later(self, action: Callable[[], object]) -> None:
-        """Do this as soon as the response has gone."""
+        """Do this as soon as the response has been sent."""
         self._later.append(action)
 
     def reference(self, what: object) -> int:
@@ -136,7 +136,9 @@ class Adapter:
             if found is None:
                 raise UsageError("U041", f"there is no request `{request.command}`")
             if request.command not in _BEFORE_LAUNCH and self.debuggee is None:
-                raise UsageError("U042", f"`{request.command}` comes before a program is launched")
+                raise UsageError(
+                    "U042", f"`{request.command}` needs a program, and none has been launched"
+                )
             body = found(self, request.arguments)
         except RvmError as error:
             self._later.clear()

@@ -1,4 +1,4 @@
-"""The stops that a client has set, as data: its wishes, and the session's probes for them.
+"""The stops that a client has set, as data: its requests, and the session's probes for them.
 
 A client sends the whole list of a file (or of functions, instructions, places) at once. Entries
 that are in both the old and the new list are kept, with their hits; others are removed.
@@ -49,7 +49,7 @@ class Registry:
         """The numbers of the stops that the client knows."""
 
     def replace(self, group: Hashable, wishes: Sequence[Wish]) -> list[Probe | RvmError]:
-        """Replace a group's stops by the wishes; a stop that cannot be set is given as an error."""
+        """Replace a group's stops by those requested; an error for each that cannot be set."""
         old = [(w, p) for w, p in self._groups.get(group, []) if p in self._session.probes]
         kept: list[tuple[Wish, Probe] | None] = []
         for wish in wishes:
@@ -94,7 +94,7 @@ class Registry:
         return probe
 
     def enter(self, group: Hashable, wish: Wish, probe: Probe) -> None:
-        """Add a stop that was set otherwise to a group, which the client then replaces."""
+        """Add a stop that the client did not set to a group, which the client may replace."""
         self._groups.setdefault(group, []).append((wish, probe))
 
     def reason(self, number: int) -> str:

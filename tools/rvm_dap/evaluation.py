@@ -87,7 +87,7 @@ def _command(adapter: Adapter, text: str, depth: int) -> Body:
         answer = console.execute(_spelled(text))
     moved = answer.stop is not None or (session.time, len(session.frames)) != (time, frames)
     if moved and answer.stop is None:
-        # It was interrupted on its way.
+        # It was interrupted.
         answer.stop = session.goto(session.time)
     session.selected = -1
     tell_probes(adapter)

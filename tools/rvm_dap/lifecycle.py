@@ -129,7 +129,7 @@ def _written(inputs: object) -> list[str]:
 
 
 def _value(value: Any) -> str:
-    """A value of JSON as a value of the command line; a string is one already."""
+    """A value from JSON as a value of the command line; a string is taken as it is."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -165,7 +165,7 @@ def _run_only(adapter: Adapter) -> None:
 
 @answers("restart")
 def restart(adapter: Adapter, args: Arguments) -> None:
-    """Begin again with the inputs as they were; edits go, breakpoints stay and count anew."""
+    """Begin again with the same inputs; edits are dropped, breakpoints stay and count from 0."""
     adapter.session.restart()
     for probe in adapter.session.probes:
         probe.hits = 0

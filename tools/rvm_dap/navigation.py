@@ -39,7 +39,7 @@ def stopped(adapter: Adapter, stop: Stop, reason: str = "") -> None:
     numbers = [e.number for e in stop.events if e.number]
     if numbers:
         body["hitBreakpointIds"] = numbers
-    # The place of a search for a write is watched by nobody, and has the number 0.
+    # The place whose last write is searched for is not watched, and has the number 0.
     events = [e for e in stop.events if e.number or not e.data]
     told = "\n".join(e.text for e in events)
     if stop.error is not None and said == "exception":
@@ -174,7 +174,7 @@ def goto_targets(adapter: Adapter, args: Arguments) -> Body:
     target = find_target(session.frame.code.image, where, session.frame.code)
     shown = target.line or target.pc + 1
     out = []
-    for direction, label in ((1, "on to its next time"), (-1, "back to its last time")):
+    for direction, label in ((1, "on to its next execution"), (-1, "back to its last execution")):
         out.append(
             {
                 "id": adapter.reference((where, direction)),

@@ -13,7 +13,7 @@ from rvm_dap.wire import write_message
 T = TypeVar("T")
 _QUIET = frozenset({"evaluate", "completions", "stackTrace", "scopes", "variables", "source"})
 INTERNAL = 70
-"""The number of an error that is a bug of ours, as the exit code is."""
+"""The number of an internal error, like the exit code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Channel:
         """The answer to a failed request."""
         message = _answer(seq, command, False)
         code = error.code if isinstance(error, RvmError) else "internal error"
-        # A client shows a user what failed; but not when it only looks what there is.
+        # A client shows failures to the user, except those of requests that only look around.
         loud = not short and command not in _QUIET
         self._send(
             message | {"message": short or code, "body": {"error": _error_body(error, loud)}}

@@ -57,7 +57,7 @@ def set_breakpoints(adapter: Adapter, args: Arguments) -> Body:
     try:
         found = debuggee.sources.find(given.text("path", ""), given.integer("sourceReference", 0))
     except UsageError as error:
-        # A file that is not of this program, which an editor may well have breakpoints in.
+        # The file is not part of this program; an editor may have breakpoints in it all the same.
         return {"breakpoints": _told([error] * len(entries))}
     first = adapter.client.first_line
     wishes = [
@@ -81,8 +81,7 @@ def set_instruction_breakpoints(adapter: Adapter, args: Arguments) -> Body:
     for b in args.items("breakpoints"):
         address = addresses.read(b.text("instructionReference")) + b.integer("offset", 0)
         found = addresses.at(address)
-        # An address without an instruction is not a place, and is told as one that could not be
-        # set.
+        # An address without an instruction is reported as a stop that could not be set.
         where = shown(address) if found is None else f"{found[0].name}@{max(found[1], 0)}"
         wishes.append(_wish(b, where))
     probes = adapter.launched.breaks.replace("instruction", wishes)
@@ -154,7 +153,9 @@ def set_data_breakpoints(adapter: Adapter, args: Arguments) -> Body:
         try:
             depth, function, text = json.loads(b.text("dataId"))
         except (ValueError, TypeError):
-            raise UsageError("U041", "the argument `dataId` is not one of ours") from None
+            raise UsageError(
+                "U041", "the argument `dataId` is not one that was given out"
+            ) from None
         access = b.text("accessType", "write")
         if access not in ("write", "read"):
             raise UsageError("U041", f"`{access}` is not an access that can be watched")

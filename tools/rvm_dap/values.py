@@ -38,7 +38,7 @@ class NamedValues:
 
     depth: int
     children: Callable[[bool], Sequence[Child]]
-    """Given whether integers are shown in base 16."""
+    """The value's text; the argument says whether integers are shown in base 16."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class ArrayPart:
             yield self._element(k, hexadecimal)
 
     def chunks(self) -> Iterator[Child]:
-        """Parts of the whole, in which it can be looked at."""
+        """Parts of a long value, each shown on its own."""
         size = CHUNK
         while size * CHUNK < len(self):
             size *= CHUNK

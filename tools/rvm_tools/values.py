@@ -151,7 +151,7 @@ def _from_bytes(sys: NumberSystem, data: bytes, name: str, wanted: str) -> Store
     if not isinstance(data, FileBytes) and sys.dtype != np.uint8:
         raise _wrong(name, wanted, "a text is given, which is an array of u8")
     if len(data) % sys.dtype.itemsize:
-        each = f"{len(data):,} bytes are no whole number of {sys.type}s"
+        each = f"{len(data):,} bytes are not a whole number of {sys.type}s"
         raise _wrong(name, wanted, f"{each}, which have {sys.dtype.itemsize} bytes each")
     array = np.frombuffer(data, sys.dtype.newbyteorder("<")).astype(sys.dtype)
     if sys.type.is_bool and np.any(array.view(np.uint8) > 1):

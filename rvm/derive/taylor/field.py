@@ -32,12 +32,12 @@ Term = tuple[Slots, Any]
 """A term of a derivative: the slots read, and the partial derivatives, one per value or a
 matrix."""
 Bend = tuple[Any, Any, Any]
-"""Slots that are read together, and second derivatives by them: half of it by one twice."""
+"""Two slots read together, and the second derivative by them (half of it if they are one)."""
 Regs = Sequence[Any]
 FIRST = 32
-"""Slots that a field begins with room for; more are made as they are needed."""
+"""The number of slots that a new field has room for."""
 MOST_BYTES = 1 << 31
-"""The largest matrix that is made, where no memory limit is set."""
+"""The size in bytes of the largest matrix without a memory limit."""
 
 
 class Field:
@@ -49,13 +49,13 @@ class Field:
         self.h: NDArray[np.float64] = np.zeros((FIRST, FIRST))
         self._seeded: NDArray[np.bool_] = np.zeros(FIRST, bool)
         self._bent: NDArray[np.bool_] = np.zeros(FIRST, bool)
-        """Slots in which something has arrived, in g and in h."""
+        """The slots with derivatives that may not be zero, in g and in h."""
         self.top = 0
-        """Slots with a number from here on have never been used."""
+        """The first slot that has never been used."""
         self.operations = 0
         """Sums of a product that were made in g and h so far."""
         self._free: dict[int, list[int]] = {1: [], 2: []}
-        """Slots given back, alone and in pairs."""
+        """Slots to be used again, single ones and pairs."""
 
     def new(self, shape: tuple[int, ...] | None, wide: bool) -> Slots:
         """Slots of zero derivatives for a scalar (None) or an array; `wide`: complex numbers."""
@@ -95,11 +95,11 @@ class Field:
         self._seeded[slot] = True
 
     def is_seeded(self, slots: Slots) -> bool:
-        """Whether anything has arrived in g of some slots."""
+        """Whether any of the slots may have a nonzero derivative in g."""
         return bool(self._seeded[slots].any())
 
     def weighed(self, factors: Iterable[Any], slots: Slots) -> list[Any]:
-        """Numbers times the first derivatives by slots; nothing of those that nothing came to."""
+        """Numbers times the first derivatives by slots; zero for slots without one."""
         g, seeded = self.g[slots], self._seeded[slots]
         if not seeded.any():
             return []

@@ -241,7 +241,8 @@ class _Whole:
         gains = _gains(graph, list(zip(roots, map(graph.intern, bars), strict=True)))
         nodes = [*map(graph.ref, roots), *(gains.get(r) for r in held.values())]
         self._known: list[tuple[list[bool], Callable[[Regs], tuple[Any, ...]]]] = []
-        """By direction: which tangents of the values, then of the gains, are not zero, and they."""
+        """By direction: which tangents of the values, then of the gains, are nonzero, and a
+        function that computes those."""
         for read, dot in zip(held.values(), dots, strict=True):
 
             def along(node: Expr, read: Place = read, dot: Place = dot) -> Expr | None:

@@ -184,7 +184,7 @@ def _lived(code: Code, stmt: Stmt) -> Tick:
                 walk.frames[-1][reg.reg] = walk.made(t, frame.regs[reg.reg])
 
         case Free(reg) | Drop(reg):
-            # Forwards it was made, and what it was made from gains.
+            # Forwards it was made: the values that it was made from receive its derivatives.
             t, value = registers[reg.reg].type, next(values(stmt), None)
             out = Place(reg.reg, (), None if isinstance(t, Stack) else t)
             local = None if value is None else Arriving((out,), (value,), len(registers))

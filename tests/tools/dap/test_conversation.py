@@ -125,8 +125,8 @@ def test_goto_runs_to_a_line_either_way(client: Client, calls: Path) -> None:
     start(client, calls, inputs={"a": 3, "b": 5})
     targets = client.ask("gotoTargets", source={"path": str(calls)}, line=12)["targets"]
     assert [t["label"] for t in targets] == [
-        "line 12: on to its next time",
-        "line 12: back to its last time",
+        "line 12: on to its next execution",
+        "line 12: back to its last execution",
     ]
     with pytest.raises(Refused, match="not a place that has come before") as refused:
         client.ask("goto", threadId=1, targetId=targets[1]["id"])

@@ -119,7 +119,7 @@ def _playable(plan: Plan, step: Step) -> None:
     if plan.goal == "visit":
         raise UsageError(
             "P021",
-            "a visit leaves pebbles behind, which a function has no place for",
+            "a visit leaves pebbles behind, which a function cannot return",
             hint='goal="persist" keeps the result alone, goal="erase" copies it out',
         )
     if plan.rules.disk:
