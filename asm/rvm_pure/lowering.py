@@ -204,7 +204,8 @@ class Lowering(States):
         scalar = elem_type(t)
         if isinstance(v, Lit) and v.value == 0 and str(v.value) != "-0.0":
             return []
-        if fresh and isinstance(scalar, Scalar) and not scalar.is_exact:
+        assert isinstance(scalar, Scalar)
+        if fresh and not scalar.is_exact:
             # Taken away by what it is, not by a difference, which is NaN of infinities.
             # A state that is made again and again gets a new adjoint by that, too.
             name = self.names.new("v")
@@ -212,7 +213,7 @@ class Lowering(States):
             made.declared.type = self.like(place, t, env, e)
             back = self.alloc("free", name, None, None, e)
             return [made, instruction("swap", e, self.ref(name, e), place), back]
-        word = "xor" if isinstance(scalar, Scalar) and scalar.is_bool else "add"
+        word = "xor" if scalar.is_bool else "mul" if scalar.is_log else "add"
         return [instruction(word, e, place, v)]
 
     def _let(self, place: Value, e: Let, env: Env, fresh: bool) -> list[Stat]:

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from rvm_asm.cursor import Bad
 from rvm_asm.messages import Reporter
 from rvm_asm.source import SourceMap
 
 from rvm.types import Scalar
 from rvm_pure.arrays import each, fold, length, more, prim
 from rvm_pure.constants import constant, folded, is_value, like_zero, spread_constant
+from rvm_pure.faults import StageFault
 from rvm_pure.normal import normal
 from rvm_pure.terms import (
     Each,
@@ -52,7 +54,11 @@ def typed(e: Term, env: Mapping[str, Type]) -> Term:
     """A term of ours with its types."""
     sources = SourceMap()
     sources.add("", "")
-    return Typer((), Reporter(sources)).term(e, env)
+    report = Reporter(sources)
+    try:
+        return Typer((), report).term(e, env)
+    except Bad:
+        raise StageFault(e, f"it becomes a term with an error: {report.found[0].message}") from None
 
 
 def simplified(e: Term, env: Mapping[str, Type]) -> Term:

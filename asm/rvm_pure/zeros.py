@@ -32,4 +32,4 @@ def filled(
         return filled(t.elem, lengths, number, (*shape, max(0, k)))
     assert isinstance(t, Scalar)
     made = np.full(shape, number(t), system(t).dtype)
-    return made if shape else made.item()
+    return made if shape else system(t).to_python(made.item())

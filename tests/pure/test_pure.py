@@ -353,3 +353,25 @@ def test_tuples_are_taken_and_given_as_tuples() -> None:
     for form in ("rasm", "gradient"):
         by_a, by_b = g.by(form).grad((2.0, [1.0, 3.0]))
         assert (by_a, by_b.tolist()) == (4.0, [2.0, 2.0])
+
+
+def test_the_result_is_multiplied_by_a_value_that_is_held_as_its_logarithm() -> None:
+    text = """
+def power(x: log64, n: i64) = loop p = x for i < n do p * x
+def squares(x: log64[n]) = (map (t. t * t) x, reduce * (log64(1)) x)
+def plain(x: log64, y: log64) = f64(x * y)
+"""
+    found = rvm_pure.functions(text)
+    assert float(found["power"](2.0, 3)) == pytest.approx(16.0, rel=1e-14)
+    f = found["power"].program.power
+    there = f(out=3.0, x=2.0, n=3)
+    assert float(there.out) == pytest.approx(48.0, rel=1e-14)
+    assert float((~f)(there).out) == pytest.approx(3.0, rel=1e-14)
+    many, product = found["squares"](np.log([2.0, 3.0]))  # Arrays hold the logarithms.
+    np.testing.assert_allclose(np.exp(many), [4.0, 9.0])
+    assert float(product) == pytest.approx(6.0, rel=1e-14)
+    # Derivatives are by the logarithms; straight-line programs add adjoints as other numbers.
+    for form in ("rasm", "gradient"):
+        assert found["plain"].by(form).grad(2.0, 3.0) == pytest.approx((6.0, 6.0), rel=1e-14)
+    with pytest.raises(AssemblyError, match="A085"):
+        found["plain"].by("reverse").grad(2.0, 3.0)
