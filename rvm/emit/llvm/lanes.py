@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rvm.emit.llvm.printer import COLD, TEXTS, TYPES, Module, Printer, literal, symbol
+from rvm.emit.llvm.printer import COLD, TYPES, Module, Printer, symbol
 from rvm.ir import context
 from rvm.ir.blocks import FunctionBuilder
 from rvm.ir.context import WIDTH
 from rvm.ir.node import BIT, I8, Argument, Node, Var
-from rvm.ir.operations import CASTS, MNEMONICS
 from rvm.ir.registers import LANE
 from rvm.ir.typed import Unprintable
 from rvm.ir.widen import differing, inline
@@ -42,11 +41,6 @@ class LanesPrinter(Printer):
     @property
     def frame(self) -> int:
         return 8 * WIDTH * (len(self.lines) + len(self.b.variables)) + WIDTH * self._arrays()
-
-    def room(self, v: Var) -> str:
-        if v in self._vectors:
-            return self._room_of(v, vector(TYPES[v.kind]))
-        return super().room(v)
 
     def _varies(self, reg: int | None) -> bool:
         return reg in (self.b.varying or ())
@@ -100,37 +94,18 @@ class LanesPrinter(Printer):
 
     # ------------------------------------------------------------ pure operations
 
-    def pure(self, node: Node) -> str:
-        if node not in self.wide or node.op in TEXTS:
-            return super().pure(node)
-        name, args = node.op, node.args
-        mnemonic = MNEMONICS.get(name)
-        if mnemonic is not None:
-            operands = ", ".join([self.splat(a) for a in args])
-            return self.op(f"{mnemonic} {vector(TYPES[args[0].kind])} {operands}")
-        if name in CASTS:
-            given = f"{vector(TYPES[args[0].kind])} {self.splat(args[0])}"
-            return self.op(f"{name} {given} to {vector(TYPES[node.kind])}")
-        raise Unprintable
-
-    def _spread(self, nodes: Sequence[Node]) -> str:
-        return ", ".join(f"{vector(TYPES[n.kind])} {self.splat(n)}" for n in nodes)
-
-    def _do_select(self, node: Node) -> str:
-        if node not in self.wide:
-            return super()._do_select(node)
-        return self.op(f"select {self._spread(node.args)}")
-
-    def _do_intrinsic(self, node: Node) -> str:
-        if node not in self.wide:
-            return super()._do_intrinsic(node)
-        if node.kind not in TYPES:
+    def type(self, kind: str, of: Node | Var | None = None) -> str:
+        if of not in self.wide and of not in self._vectors:
+            return super().type(kind)
+        if kind not in TYPES:
             raise Unprintable
-        # A last argument that says how it is meant is one for all lanes.
-        args = [a for a in node.args if not (a.op == "constant" and a.kind == BIT)]
-        last = "".join(f", i1 {literal(a)}" for a in node.args[len(args) :])
-        name = f"@llvm.{node.aux}.v{WIDTH}{args[0].kind}"
-        return self.op(f"call {vector(TYPES[node.kind])} {name}({self._spread(args)}{last})")
+        return vector(TYPES[kind])
+
+    def given(self, node: Node, to: Node | None = None) -> str:
+        return self.splat(node) if to in self.wide else self.operand(node)
+
+    def suffix(self, node: Node) -> str:
+        return f"v{WIDTH}" if node in self.wide else ""
 
     def _do_helper(self, node: Node) -> str | None:
         self.helpers.add(node.aux)
@@ -179,21 +154,16 @@ class LanesPrinter(Printer):
 
     # ------------------------------------------------------------ variables and memory
 
-    def _do_get(self, node: Node) -> str:
-        if node.aux not in self._vectors:
-            return super()._do_get(node)
-        if any(map(self.is_wide, node.args)):
+    def held(self, v: Var, t: str, at: Sequence[Node]) -> str:
+        if any(map(self.is_wide, at)):
             raise Unprintable
-        t = vector(TYPES[node.kind])
-        return self.op(f"load {t}, ptr {self.held(node.aux, t, node.args)}")
+        return super().held(v, t, at)
 
     def _do_set(self, node: Node) -> None:
         if node.aux not in self._vectors:
             super()._do_set(node)
             return
         value, *at = node.args
-        if any(map(self.is_wide, at)):
-            raise Unprintable
         t = vector(TYPES[value.kind])
         found, pointer = self.splat(value), self.held(node.aux, t, at)
         if self._mask:

@@ -157,9 +157,7 @@ class Printer:
         """Room for a variable in the frame."""
         if v.size:
             return f"  %{v.name} = alloca [{v.size} x i8], align 16"
-        return self._room_of(v, TYPES[v.kind])
-
-    def _room_of(self, v: Var, t: str) -> str:
+        t = self.type(v.kind, v)
         return f"  %{v.name} = alloca [{v.many} x {t}]" if v.many else f"  %{v.name} = alloca {t}"
 
     def _metadata(self, text: str) -> str:
@@ -237,9 +235,17 @@ class Printer:
             return f"%{node.aux.name}"
         return self.names[node]
 
-    def typed(self, nodes: Sequence[Node]) -> str:
+    def type(self, kind: str, of: Node | Var | None = None) -> str:
+        """The type of a value of a kind that a node has or takes, or a variable."""
+        return TYPES.get(kind, kind)
+
+    def given(self, node: Node, to: Node | None = None) -> str:
+        """The operand for a node that another takes."""
+        return self.operand(node)
+
+    def typed(self, nodes: Sequence[Node], to: Node | None = None) -> str:
         """Operands with their types, as calls have them."""
-        return ", ".join(f"{TYPES.get(n.kind, n.kind)} {self.operand(n)}" for n in nodes)
+        return ", ".join(f"{self.type(n.kind, to)} {self.given(n, to)}" for n in nodes)
 
     # ------------------------------------------------------------ pure operations
 
@@ -248,21 +254,27 @@ class Printer:
         name, args = node.op, node.args
         mnemonic = MNEMONICS.get(name)
         if mnemonic is not None:
-            operands = ", ".join([self.operand(a) for a in args])
-            return self.op(f"{mnemonic} {TYPES[args[0].kind]} {operands}")
+            operands = ", ".join([self.given(a, node) for a in args])
+            return self.op(f"{mnemonic} {self.type(args[0].kind, node)} {operands}")
         if name in CASTS:
-            given = self.typed(args)
-            return self.op(f"{name} {given} to {TYPES[node.kind]}")
+            return self.op(f"{name} {self.typed(args, node)} to {self.type(node.kind, node)}")
         kind = args[0].kind if args else ""
         return self.op(TEXTS[name].format(*map(self.operand, args), aux=node.aux, t=kind))
 
     def _do_select(self, node: Node) -> str:
-        return self.op(f"select {self.typed(node.args)}")
+        return self.op(f"select {self.typed(node.args, node)}")
 
     def _do_intrinsic(self, node: Node) -> str:
-        kind = node.args[0].kind
-        result = TYPES.get(node.kind, node.kind)
-        return self.op(f"call {result} @llvm.{node.aux}.{kind}({self.typed(node.args)})")
+        # A last argument that says how it is meant is one for all lanes.
+        args = [a for a in node.args if not (a.op == "constant" and a.kind == BIT)]
+        last = "".join(f", i1 {literal(a)}" for a in node.args[len(args) :])
+        name = f"@llvm.{node.aux}.{self.suffix(node)}{args[0].kind}"
+        given = self.typed(args, node)
+        return self.op(f"call {self.type(node.kind, node)} {name}({given}{last})")
+
+    def suffix(self, node: Node) -> str:
+        """The part of a function's name that says of how many it is."""
+        return ""
 
     def _do_helper(self, node: Node) -> str | None:
         self.helpers.add(node.aux)
@@ -302,7 +314,7 @@ class Printer:
         return self.op(f"getelementptr {t}, ptr %{v.name}, i64 {self.operand(at[0])}")
 
     def _do_get(self, node: Node) -> str:
-        t = TYPES[node.kind]
+        t = self.type(node.kind, node.aux)
         return self.op(f"load {t}, ptr {self.held(node.aux, t, node.args)}")
 
     def _do_set(self, node: Node) -> None:
