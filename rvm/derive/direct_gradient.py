@@ -295,7 +295,7 @@ def _back(target: Target) -> frozenset[int] | None:
 
     Without any tolerance results must come back, too.
     """
-    return None if target.options.tolerance == 0 else unread(target.function)
+    return None if target.options.tolerance == 0 else unread(target.program, target.name)
 
 
 def direct_gradient(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.derive.estimate import Estimate, Evidence, copied, held_at_end
+from rvm.derive.estimate import Estimate, Evidence, held_at_end, raw_size
 from rvm.derive.held import largest_held
 from rvm.expr import Place
 from rvm.faults import InvertibilityError
@@ -31,6 +31,7 @@ from rvm.numbers.rounding import (
     returned,
 )
 from rvm.program import Function, Program, slots_of
+from rvm.run.transaction import Check
 from rvm.state import Options
 from rvm.transform.duals import bar_slots
 from rvm.transform.programs import differentiated, steps_of
@@ -83,21 +84,21 @@ def check_returned(
         return verdict
     known = evidence()
     estimate = Estimate(known)
-    if not _far(estimate, tolerance) <= limit:
+    if not _within(estimate, tolerance, limit):
         held = largest_held(known)
         off = _not_held(function, start, ended, known, off, held)
         if not off and drift <= 1 and not is_demanding(function, options):
             return None
         estimate = Estimate(known, held)
-    if not _far(estimate, tolerance) <= limit:
+    if not _within(estimate, tolerance, limit):
         # A refusal states the whole error, so that a tolerance of that size accepts it.
         verdict(estimate.part)
     return verdict
 
 
-def _far(estimate: Estimate, tolerance: float | None) -> float:
-    """The part of a gradient to which the limit applies."""
-    return estimate.returning if tolerance is None else estimate.part
+def _within(estimate: Estimate, tolerance: float | None, limit: float) -> bool:
+    """Whether the part of a gradient to which a limit applies is within it."""
+    return estimate.returns_within(limit) if tolerance is None else estimate.part <= limit
 
 
 def later(options: Options) -> Options:
@@ -114,17 +115,17 @@ def is_demanding(function: Function, options: Options) -> bool:
 
 
 def gradient_check(
-    program: Program, name: str, undo: bool, regs: Sequence[Any], options: Options
-) -> Callable[[Sequence[Any], float], None] | None:
+    program: Program, name: str, undo: bool, start: Sequence[Any], options: Options
+) -> Check | None:
     """A check of runs of a gradient function, by the registers at the end, and the drift.
 
-    `regs` are the registers before the run.  None for other functions, and for inverses.
+    `start` are the registers before the run, whose contents stay as they are.  None for other
+    functions, and for inverses.
     """
     source = None if undo else differentiated(program, name)
     if source is None:
         return None
     function, entry = program.function(source), program.function(name)
-    start = [copied(v) for v in regs[: entry.n_args]]
     slots = bar_slots(function)
 
     def check(ended: Sequence[Any], drift: float) -> None:
@@ -173,14 +174,17 @@ def strays(
                     continue
         elif quick and kind is np.ndarray and (begun == back).all():
             continue
-        if not np.all(_near(function, k, begun, back, exactly)):
+        held = raw_size(function, k, finals[k]) if k in finals else 0.0
+        if not np.all(_near(function, k, begun, back, exactly, held)):
             off.append(k)
     if exactly or not off:
         return off
     known = evidence()
-    if known.found and unread(function) is not None and are_finite(known.found.values()):
+    adds = unread(known.program, known.name) is not None
+    if adds and known.found and are_finite(known.found.values()):
         return []
-    return _not_held(function, start, ended, known, off, held_at_end(known))
+    ends = {k: raw_size(function, k, v) for k, v in finals.items()}
+    return _not_held(function, start, ended, known, off, ends)
 
 
 def are_finite(duals: Iterable[Any]) -> bool:
@@ -222,7 +226,7 @@ def _not_held(
     off: list[int],
     held: Mapping[int, float],
 ) -> list[int]:
-    """Registers that are off even relative to what they held.
+    """Registers that are off even relative to what they held, at the end where `held` lacks them.
 
     That is the measure for numbers that began as zero, and for those that nothing reads.
     """
@@ -232,6 +236,8 @@ def _not_held(
         begun, back = np.asarray(start[k]), np.asarray(ended[k])
         near = _near(function, k, begun, back, False)
         if near.shape == begun.shape and np.all(near | (k in gained) | (begun == 0)):
+            if k not in held:
+                held = {**held_at_end(known), **held}
             with np.errstate(all="ignore"):
                 gap = np.subtract(back, begun, dtype=None)
             near |= _near(function, k, np.zeros_like(gap), gap, False, held[k])

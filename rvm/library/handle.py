@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from inspect import Signature
 from typing import TYPE_CHECKING, Any, cast
@@ -22,12 +22,13 @@ from rvm.program import (
     program_of,
     unknown_function,
 )
+from rvm.run.backup import snapshot
 from rvm.run.direct import direct_of
 from rvm.run.doors import door
 from rvm.run.kept import Kept
 from rvm.run.machine import OPTION_NAMES, Machine
 from rvm.run.results import Result, is_of_a_run, values_of
-from rvm.run.transaction import transact
+from rvm.run.transaction import Check, transact
 from rvm.state import Options
 from rvm.transform.programs import differentiated
 
@@ -131,7 +132,7 @@ class FunctionHandle:
                 options = replace(options, strict=True)
             if not options.error:
                 direct = direct_of(self.program, self.name, self.undo, options, kept)
-                found = None if direct is None else direct.call(values, options, kept)
+                found = None if direct is None else direct.call(values, options, kept, self._check)
                 if found is not None:
                     return found
             with Listening():
@@ -142,17 +143,17 @@ class FunctionHandle:
             raise
 
     def _on_machine(self, values: Inputs, options: Options, kept: Kept | None) -> Result:
-        entered = self.program, self.name
         asked = options.error
         if asked:
             options = replace(options, error=False)
-        if not self.undo and differentiated(*entered) is not None:
+        is_judged = not self.undo and differentiated(self.program, self.name) is not None
+        if is_judged:
             options = later(options)
-        machine = Machine.start(*entered, values, options, undo=self.undo)
+        machine = Machine.start(self.program, self.name, values, options, undo=self.undo)
         if kept is not None:
             kept.hand_to(machine)
         regs = machine.state.frames[0].regs
-        check = gradient_check(self.program, self.name, self.undo, regs, options)
+        check = self._check(snapshot(self.function, regs), options) if is_judged else None
         if not asked:
             return transact(machine, values, check=check)
         from rvm.derive.result_errors import Judging
@@ -160,6 +161,10 @@ class FunctionHandle:
         judging = Judging(replace(self.target, options=options), machine, kept is not None, check)
         found = transact(machine, values, check=judging)
         return Result(values_of(found), replace(found.info, judge=judging.found))
+
+    def _check(self, start: Sequence[Any], options: Options) -> Check | None:
+        """The check of a run from these registers, if it computes a gradient."""
+        return gradient_check(self.program, self.name, self.undo, start, options)
 
     @property
     @door

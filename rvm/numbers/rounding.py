@@ -42,6 +42,8 @@ AGREEMENT = 1e-6
 DIRECTIONS, SPREAD, STEPS, ULPS = 2, 3, 4, 4
 """What an estimate is made of: tangents, runs with perturbed rounding, by how much results are
 moved there, units in the last place.  One step would often take back another."""
+CLEAR = 2.0**7
+"""An error along one direction that is smaller than the limit by this factor needs no other."""
 REPEATS = 4
 """A run with perturbed rounding may take so many times the steps: with other roundings a loop may
 have no end."""

@@ -5,9 +5,11 @@ Arguments are converted by `rvm.run.intake`; if one is unusual, the call is made
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from rvm.engines import ENGINES
 from rvm.engines.auto import choice_of, is_warm
@@ -16,11 +18,11 @@ from rvm.host.signals import Listening, interrupted, is_ctrl_c
 from rvm.image import Code, image_of
 from rvm.program import Program
 from rvm.run.backup import Saved, before
-from rvm.run.intake import ODD, Intake, takes
+from rvm.run.intake import ODD, Intake, Taken, takes
 from rvm.run.kept import Kept, seal
 from rvm.run.machine import Machine
 from rvm.run.results import Info, Result, Told
-from rvm.run.transaction import AS_BEFORE, transact
+from rvm.run.transaction import AS_BEFORE, Check, transact
 from rvm.state import Options
 from rvm.transform.programs import differentiated
 
@@ -29,10 +31,15 @@ if TYPE_CHECKING:
     from rvm.engines.native.gaps import Gaps
 
 
+CheckOf = Callable[[Sequence[Any], Options], Check | None]
+"""A maker of checks of runs, by the registers at the start."""
+
+
 class Direct:
     """A function in one direction, callable with plain arguments.
 
-    `logging` is its use of a strict log, see `Code.logging`.
+    `logging` is its use of a strict log, see `Code.logging`; where it is `judged`, what its values
+    have come back to is judged after the run.
     """
 
     def __init__(self, program: Program, code: Code, checks: bool, logging: int) -> None:
@@ -42,6 +49,7 @@ class Direct:
         self.program = program
         self.code = code
         self.logging = logging
+        self.judged = not code.undo and differentiated(program, code.name) is not None
         self.lent = lent
         self.launch = Launch(code, checks, logging)
         changed = code.image.inout[code.name]
@@ -50,7 +58,11 @@ class Direct:
         self.changing = [k for _, k, *_, changes in self.intake.arrays if changes]
 
     def call(
-        self, values: Mapping[str, Any], options: Options, kept: Kept | None = None
+        self,
+        values: Mapping[str, Any],
+        options: Options,
+        kept: Kept | None = None,
+        check_of: CheckOf | None = None,
     ) -> Result | None:
         """The results, with a log if `kept` has one; None where a direct call is not possible."""
         try:
@@ -65,19 +77,25 @@ class Direct:
             gaps = self.lent(None if kept is None else kept.log)
             live += gaps.log.bytes
         saved = [(v := arrays[k], before(v)) for k in self.changing]
+        check: Check | None = None
+        if self.judged and check_of is not None:
+            options = replace(options, judged_later=True)
+            check = check_of(self._start(taken, saved), options)
         back = True
         # Twice, as another Ctrl-C may come while the first is seen to.
         try:
             try:
                 flight = self.launch.run(flat, live, options, gaps)
                 if flight.done:
+                    if check is not None:
+                        check(self._regs(flight.slots, arrays), flight.drift)
                     if gaps is not None:
                         return self._logged(flight, arrays, gaps, saved)
                     return self._result(flight, arrays, flight)
                 back = options.on_error == "back"
                 # Callbacks may change an array's shape, and not that of a view.
                 saved = [(v.view(), copy) for v, copy in saved]
-                return self._go_on(flight, gaps, values, saved, options)
+                return self._go_on(flight, gaps, values, saved, options, check)
             except BaseException:
                 if back:
                     Saved(saved).restore()
@@ -96,6 +114,7 @@ class Direct:
         values: Mapping[str, Any],
         saved: Iterable[tuple[Any, Any]],
         options: Options,
+        check: Check | None,
     ) -> Result:
         """The results of a run that began in machine code."""
         with Listening():
@@ -107,7 +126,7 @@ class Direct:
                 else:
                     machine.state.residue = gaps.log
             flight.land(machine.state)
-            return transact(machine, values, Saved(saved))
+            return transact(machine, values, Saved(saved), check)
 
     # ------------------------------------------------------------ strict calls
 
@@ -143,6 +162,13 @@ class Direct:
             return replace(Info.of(flight), log=kept)
 
         return self._result(flight, arrays, info)
+
+    def _start(self, taken: Taken, saved: Sequence[tuple[Any, Any]]) -> list[Any]:
+        """The raw values of the parameters' registers before the run."""
+        regs = self.intake.raw(taken)
+        for k, (v, copy) in zip(self.changing, saved, strict=True):
+            regs[k] = np.zeros_like(v) if copy is False else copy
+        return regs
 
     def _regs(self, slots: bytes | bytearray, arrays: Mapping[int, Any]) -> list[Any]:
         """The raw values of the parameters' registers."""
@@ -196,8 +222,7 @@ def direct_of(
     key = (Direct, options.checks, logging)
     found = code.compiled.get(key)
     if found is None:
-        # What a gradient's values have come back to is judged after the run.
-        able = (undo or differentiated(program, name) is None) and takes(code.function)
+        able = takes(code.function)
         found = code.compiled[key] = (
             Direct(program, code, options.checks, logging) if able else False
         )

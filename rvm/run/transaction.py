@@ -17,6 +17,8 @@ from rvm.run.kept import Kept
 from rvm.run.machine import Machine
 from rvm.run.results import Result
 
+Check = Callable[[list[Any], float], None]
+"""A judgement of the parameters' registers at the end of a run, and of its drift."""
 AS_BEFORE = "the arguments are as they were before the call"
 
 
@@ -25,12 +27,12 @@ def transact(
     machine: Machine,
     inputs: Mapping[str, Any],
     saved: Saved | None = None,
-    check: Callable[[list[Any], float], None] | None = None,
+    check: Check | None = None,
 ) -> Result:
     """The results of a machine; on any exception the caller's arrays and lists are restored.
 
     `saved` has copies of the arrays, if the machine has already begun; with `on_error="stop"` none
-    are needed. `check` judges the registers at the end, and the drift.
+    are needed. A `check` raises an error if the results cannot be trusted.
     """
     code, regs = machine.state.frames[0].code, machine.state.frames[0].regs
     stacks = stacks_of(code.function, inputs)

@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rvm.expr import Const, Expr, Place, index_reads, places
+from rvm.host.once import once
 from rvm.isa import ENDS, MAKES, invert_instr, lower
 from rvm.program import Function, Instr, Program
 from rvm.stmt import (
@@ -41,8 +42,13 @@ _ABLE = Alloc | Free | Branch | Land | Update | Exchange | Map | When
 """The statements of such functions: calls may do more than they show, and effects are seen."""
 
 
-def unread(f: Function) -> frozenset[int] | None:
+def unread(program: Program, name: str) -> frozenset[int] | None:
     """The parameters that a function changes, if its gradient needs no run forwards; else None."""
+    found = once(program.cache, (unread, name), tuple, lambda: (_unread(program.function(name)),))
+    return found[0]
+
+
+def _unread(f: Function) -> frozenset[int] | None:
     changed = {p.reg for i in f.code for s in lower(i) for p in writes(s)}
     results = frozenset(k for k in changed if k < f.n_args)
     code = [_Step(f, instr, results) for instr in f.code]
@@ -61,6 +67,10 @@ def unread(f: Function) -> frozenset[int] | None:
 
 def gaining(program: Program, name: str) -> frozenset[int]:
     """The parameters that a function, and what it calls, only adds to and never reads."""
+    return once(program.cache, (gaining, name), frozenset, lambda: _gaining(program, name))
+
+
+def _gaining(program: Program, name: str) -> frozenset[int]:
     found = {n: frozenset(range(program.function(n).n_args)) for n in reachable(program, name)}
     while True:
         now = {n: known - _used(program.function(n), found) for n, known in found.items()}

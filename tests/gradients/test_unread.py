@@ -129,13 +129,13 @@ def loaded(text: str) -> Any:
 def test_functions_that_add_to_results_need_no_run_forwards(name: str) -> None:
     f = loaded(ABLE[name])
     changed = inout_slots(f.program)["main"]
-    assert unread(f.program.function("main")) == changed
+    assert unread(f.program, "main") == changed
 
 
 @pytest.mark.parametrize("name", UNABLE)
 def test_others_do(name: str) -> None:
     f = loaded(HEAD + UNABLE[name])
-    assert unread(f.program.function("main")) is None
+    assert unread(f.program, "main") is None
 
 
 def results(f: Any, begun: float, values: dict[str, Any]) -> dict[str, Any]:
