@@ -90,7 +90,7 @@ def told(call: Callable[[], Any], *words: str, hinted: bool = True) -> None:
 
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("f", FUNCTIONS, ids=["text", "generic", "python"])
-def test_wrong_inputs_are_told_at_every_door(f: Any, door: str) -> None:
+def test_wrong_inputs_are_reported_at_every_door(f: Any, door: str) -> None:
     call = DOORS[door]
     for wrong in WRONG:
         (name,) = wrong
@@ -103,7 +103,7 @@ LOSS = ("grad", "value_and_grad", "hessian")
 
 
 @pytest.mark.parametrize("f", FUNCTIONS, ids=["text", "generic", "python"])
-def test_what_is_asked_for_is_told(f: Any) -> None:
+def test_what_is_requested_is_reported(f: Any) -> None:
     for door in LOSS:
         ask = getattr(f, door)
         told(ask, f"{f.name}.{door}", 'loss="y"')
@@ -132,7 +132,7 @@ def test_what_is_asked_for_is_told(f: Any) -> None:
 
 @pytest.mark.parametrize("f", FUNCTIONS, ids=["text", "generic", "python"])
 @pytest.mark.parametrize("door", ["jvp", "vjp", "seed_all"])
-def test_wrong_directions_are_told(f: Any, door: str) -> None:
+def test_wrong_directions_are_reported(f: Any, door: str) -> None:
     ask = f.pullback(**inputs()).seed_all if door == "seed_all" else getattr(f, door)
     more = {} if door == "seed_all" else inputs()
     if more:
@@ -160,7 +160,7 @@ OPTIONS: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("f", FUNCTIONS, ids=["text", "generic", "python"])
-def test_wrong_options_are_told(f: Any) -> None:
+def test_wrong_options_are_reported(f: Any) -> None:
     for name, values in OPTIONS.items():
         for value in values:
             told(lambda name=name, value=value: f.with_options(**{name: value}), name, hinted=False)
@@ -172,7 +172,7 @@ def test_wrong_options_are_told(f: Any) -> None:
     assert f.with_options(max_steps=1e6).options.max_steps == 1_000_000
 
 
-def test_wrong_fields_of_records_are_told() -> None:
+def test_wrong_fields_of_records_are_reported() -> None:
     text = "record P\n m: f64\n v: f64[2]\nend\nfunc f(p: P)\n add p.v[0], p.m\n"
     f = rvm.assemble(text).f
     p = {"m": 1.0, "v": np.zeros(2)}
@@ -190,7 +190,7 @@ def test_an_error_inside_is_not_taken_for_a_wrong_call() -> None:
         f.f.grad(loss="y", y=1.0, callbacks={"h": fails})
 
 
-def test_a_misspelt_function_is_told() -> None:
+def test_a_misspelt_function_is_reported() -> None:
     told(lambda: rvm.assemble("func length(y: f64)\n add y, 1\n")["lenght"], "`length`")
 
 
@@ -201,7 +201,7 @@ def misspelt(word: str) -> str:
 
 @pytest.mark.parametrize("f", FUNCTIONS, ids=["text", "generic", "python"])
 @pytest.mark.parametrize("door", DOORS)
-def test_misspelt_names_are_told(f: Any, door: str) -> None:
+def test_misspelt_names_are_reported(f: Any, door: str) -> None:
     """Options of runs, a door's own words, and parameters, at every door."""
     call = DOORS[door]
     for option in OPTION_NAMES:
@@ -213,7 +213,7 @@ def test_misspelt_names_are_told(f: Any, door: str) -> None:
             told(lambda p=p: call(f, **inputs(), **{misspelt(p.name): 1}), f"`{p.name}`?")
 
 
-def test_misspelt_values_are_told() -> None:
+def test_misspelt_values_are_reported() -> None:
     f = LIBRARY.f
     many = {"y": np.zeros(3), "x": np.ones((3, 2)), "k": 1}
     calls: dict[str, Callable[[str], Any]] = {
@@ -244,7 +244,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("suffix", [s for s in TEXTS if s != ".py"])
 @pytest.mark.parametrize("kind", TEXTS)
-def test_a_text_with_the_suffix_of_another_language_is_told(
+def test_a_text_with_the_suffix_of_another_language_is_reported(
     kind: str, suffix: str, tmp_path: Path
 ) -> None:
     path = tmp_path / f"text{suffix}"
@@ -256,7 +256,7 @@ def test_a_text_with_the_suffix_of_another_language_is_told(
         rvm.load(path)
 
 
-def test_wrong_texts_of_the_suffix_are_told_by_its_front_end(tmp_path: Path) -> None:
+def test_wrong_texts_of_the_suffix_are_reported_by_its_front_end(tmp_path: Path) -> None:
     path = tmp_path / "text.rasm"
     path.write_text("procedure main()\nfunc main(x: i64)\n    ad x, 1\n")
     with pytest.raises(AssemblyError):
@@ -288,7 +288,7 @@ def test_front_ends_are_those_of_the_folders_that_are_searched(
 
 
 @pytest.mark.parametrize("f", FUNCTIONS, ids=["text", "generic", "python"])
-def test_wrong_calls_of_a_pullback_are_told(f: Any) -> None:
+def test_wrong_calls_of_a_pullback_are_reported(f: Any) -> None:
     for name in ("seed", "loss", "value", "seed_all"):
         method = getattr(f.pullback(**inputs()), name)
         told(method, f"`pullback.{name}` needs", f"pullback.{name}(")
@@ -304,7 +304,7 @@ def test_wrong_calls_of_a_pullback_are_told(f: Any) -> None:
     told(pull, "has gone back already")
 
 
-def test_wrong_times_and_programs_are_told() -> None:
+def test_wrong_times_and_programs_are_reported() -> None:
     m = LIBRARY.f.machine(**inputs())
     for call in (m.step, m.seek):
         for wrong in ("a", None, 1.5, Thing()):

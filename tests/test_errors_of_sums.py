@@ -104,7 +104,7 @@ def ratio(call: str, exact: Exact, t: str, x: Any) -> float:
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("t", TYPES)
 @some
-def test_sums_are_told_their_errors(t: str, name: str) -> None:
+def test_sums_report_their_errors(t: str, name: str) -> None:
     call, exact = CALLS[name]
     found = {(p, n): ratio(call, exact, t, terms(p, n)) for p in PATTERNS for n in LENGTHS}
     assert min(found.values()) >= 0.1, found
@@ -113,7 +113,7 @@ def test_sums_are_told_their_errors(t: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", PRODUCTS)
 @pytest.mark.parametrize("t", ["f64", "c128"])
-def test_products_are_told_theirs(t: str, name: str) -> None:
+def test_products_report_their_errors(t: str, name: str) -> None:
     """Of numbers near one, whose product is neither very large nor very small."""
     call, exact = PRODUCTS[name]
     found = {}

@@ -206,7 +206,7 @@ def test_decimals_midway_between_singles(m: int, k: int, side: int) -> None:
     near(F32, system(F32).from_python(v), v)
 
 
-def test_logarithms_of_what_is_no_float() -> None:
+def test_logarithms_of_what_is_not_a_float() -> None:
     log = system(LOG64).from_python
     for k in (400, 5000):
         assert math.isclose(log(10**k), k * math.log(10), rel_tol=1e-15)
@@ -382,7 +382,7 @@ def test_plain_lists_are_taken_like_any_other() -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32", "uint8", "bool", "list"])
 @pytest.mark.parametrize("t", TYPES, ids=str)
-def test_what_a_refused_array_is_told_makes_one_of_the_same_numbers(t: Scalar, dtype: str) -> None:
+def test_the_hint_for_a_refused_array_makes_one_of_the_same_numbers(t: Scalar, dtype: str) -> None:
     """The expression in the hint, evaluated, is taken, and is of the numbers that were given."""
     numbers = [1, 0, 1] if t.is_bool or dtype == "bool" else [1, 3, 2]
     x: Any = numbers if dtype == "list" else np.array(numbers, dtype)
@@ -459,7 +459,7 @@ def test_fields_that_a_record_has_not_are_refused(
         ("z", "`main` has no parameter `z`", "its parameters: y, b"),
     ],
 )
-def test_a_loss_that_is_no_field(loss: str, message: str, hint: str) -> None:
+def test_a_loss_that_is_not_a_field(loss: str, message: str, hint: str) -> None:
     with pytest.raises(rvm.InputError) as caught:
         rvm.assemble(BODY).main.grad(y=0.0, b=RIGHT, loss=loss)
     assert (caught.value.code, caught.value.message) == ("I008", message)

@@ -122,7 +122,7 @@ def test_what_calls_were_passed_counts(engine: str) -> None:
 
 @pytest.mark.parametrize("engine", executing())
 @some
-def test_derivatives_say_it_of_all_their_runs(engine: str) -> None:
+def test_derivatives_report_it_of_all_their_runs(engine: str) -> None:
     f = LIB.unordered.with_options(engine=engine)
     given = {"x": X, "y": Y, "out": 0.0}
     there, back = f(**given), (~f)(**f(**given))
@@ -184,7 +184,7 @@ def test_parameters_of_the_names_stay_parameters(engine: str) -> None:
 
 @pytest.mark.parametrize("engine", executing())
 @some
-def test_it_is_no_item_and_survives_copies(engine: str) -> None:
+def test_it_is_not_an_item_and_survives_copies(engine: str) -> None:
     for out in (
         LIB.unordered(x=X, y=Y, out=0.0, engine=engine),
         LIB.unordered.grad(loss="out", x=X, y=Y, out=0.0, engine=engine),

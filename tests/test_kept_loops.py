@@ -104,7 +104,7 @@ def test_what_a_loop_brings_back_is_what_it_was(pair: str) -> None:
 
 
 @pytest.mark.parametrize("pair", OTHERS)
-def test_loops_that_only_look_alike_are_no_inverses(pair: str) -> None:
+def test_loops_that_only_look_alike_are_not_inverses(pair: str) -> None:
     """Nothing is copied, and an ancilla that such a loop leaves is not freed."""
     assert not keeps(assembled(*OTHERS[pair]))
     there, back = (t.replace("x)", "t)").replace("x,", "t,") for t in OTHERS[pair])

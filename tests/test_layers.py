@@ -209,7 +209,7 @@ TOOLS = [m for p in ("rvm_tools", "rvm_bench", "rvm_dap") for m in modules("tool
 
 
 @pytest.mark.parametrize(("module", "path"), TOOLS, ids=lambda v: str(v))
-def test_what_is_a_package_of_its_own_is_needed_by_none(module: str, path: Path) -> None:
+def test_separate_packages_are_needed_by_no_other(module: str, path: Path) -> None:
     """Benchmarks and the debug adapter stand on the tools, which find them as entry points."""
     for name in imported(path):
         package = name.split(".")[0]

@@ -129,7 +129,7 @@ def told(seed: int, kinds: tuple[str, ...], turned: bool) -> list[tuple[str, int
 
 @examples(15)
 @given(seed=st.integers(0, 10_000), turned=st.booleans())
-def test_every_tick_is_told_of(seed: int, turned: bool) -> None:
+def test_every_tick_is_reported(seed: int, turned: bool) -> None:
     """Each tick is one instruction or one return; each call that is entered returns."""
     found = told(seed, ("after", "return", "call"), turned)
     ticks = [time for kind, time, _, _ in found if kind in ("after", "return")]

@@ -596,7 +596,7 @@ NANS = list(itertools.product([math.nan, 0.0, -0.0, 1.0], repeat=2))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_complex_number_that_is_not_one_is_told_by_each_part_where_every_bit_counts(
+def test_a_complex_number_that_is_not_one_is_reported_by_each_part_where_every_bit_counts(
     engine: str,
 ) -> None:
     lib = rvm.assemble("""

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("clean_tables")
 
 
 @each_engine
-def test_an_opcode_of_ones_own(engine: str) -> None:
+def test_a_user_defined_opcode(engine: str) -> None:
     @rvm.opcode(inverse="unlift")
     def lift(even: rvm.Mut, odd: rvm.Mut) -> None:
         """A step of the lifting scheme with two half steps."""

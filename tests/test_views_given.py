@@ -195,7 +195,7 @@ WAYS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
 
 @pytest.mark.parametrize("engine", ENGINES)
 @sample
-def test_what_is_no_such_array_is_refused_alike_by_every_engine(engine: str) -> None:
+def test_every_engine_refuses_wrong_arrays_alike(engine: str) -> None:
     """By every way in, at the first call and later ones, with arrays as they were."""
     f = rvm.assemble(
         """

@@ -338,7 +338,7 @@ func f(y: f64, s: stack[f64[3]], n: i64)
     assert [flat(v) for v in shared.s] == [flat(s)] * 2
 
 
-def test_what_is_missing_is_told() -> None:
+def test_what_is_missing_is_reported() -> None:
     lib = rvm.assemble(TEXT)
     with pytest.raises(RvmError) as caught:
         lib.look(s=[], y=0.0, n=0, none=False)
@@ -391,7 +391,7 @@ func f(s: stack[f64[2]], t: stack[i64[2, 2]])
         (5, "I003", "it takes a list or a NumPy array"),
     ],
 )
-def test_what_is_no_stack_of_arrays(given: Any, code: str, said: str) -> None:
+def test_what_is_not_a_stack_of_arrays(given: Any, code: str, said: str) -> None:
     lib = rvm.assemble(TEXT)
     with pytest.raises(RvmError) as caught:
         lib.fill(s=given, x=np.ones(3), n=0)

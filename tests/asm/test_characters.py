@@ -65,7 +65,7 @@ def test_characters_are_numbers(text: str, value: int) -> None:
     assert again.program == lib.program
 
 
-def test_quotes_of_derivatives_and_types_are_no_characters() -> None:
+def test_quotes_of_derivatives_and_types_are_not_characters() -> None:
     """`'` before a type, and behind the name of a function whose gradient is called."""
     text = "func f(y: f64, x: f64, k: u8)\n    add y, x ** 2\n    add k, 1\n"
     for mark, count in ((" '", 2), ("'", 2), ("~'", 2), (" ~ '", 2), ("'.", 4), (" ' .", 4)):

@@ -90,7 +90,7 @@ def is_refused(f: rvm.FunctionHandle, x: int) -> bool:
         ("x > 3, x > 3", "dec x", False),
     ],
 )
-def test_what_is_told(cond: str, change: str, is_told: bool) -> None:
+def test_what_is_reported(cond: str, change: str, is_told: bool) -> None:
     text = f"""
 func f(x: i64, y: i64, z: i64, b: bool, v: i64[n], r: f64, c: c128)
     if {cond}
@@ -155,7 +155,7 @@ def test_it_is_a_warning_of_python(tmp_path: Path) -> None:
             rvm.load(path)
 
 
-def test_functions_in_python_are_told_in_python() -> None:
+def test_errors_in_python_functions_are_in_terms_of_python() -> None:
     @rvm.reversible
     def lower(x):
         if x > 3:

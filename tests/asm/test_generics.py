@@ -278,7 +278,7 @@ def test_what_is_not_called_is_checked_too() -> None:
     assert list(rvm.assemble(text)) == ["main"]
 
 
-def test_what_is_not_called_is_looked_at_for_one_type() -> None:
+def test_what_is_not_called_is_checked_for_one_type() -> None:
     text = "func f[T: number](y: T)\n    add y, z\nfunc main(x: f64)\n    add x, 1\n"
     with pytest.raises(AssemblyError) as caught:
         rvm.assemble(text)
@@ -308,7 +308,7 @@ def test_what_may_be_anything_is_checked_for_records_and_arrays(body: str, types
     assert all(any(n.startswith(t) for n in notes) for t in types.split("|")), notes
 
 
-def test_what_the_verifier_finds_is_told_once() -> None:
+def test_what_the_verifier_finds_is_reported_once() -> None:
     text = "func f[T: real](y: T, x: T)\n    add y, y * x\nfunc main(x: f64)\n    call f(x, 2)\n"
     with pytest.raises(AssemblyError) as caught:
         rvm.assemble(text)

@@ -118,6 +118,6 @@ def test_soup_of_words_is_read_alike() -> None:
     ["br", "br x,", "free", "free x =", "alloc x:", "for i = 1", "for i to 3", "undo", "if",
      "call f", "add x y", "add x,", "x[", "extern sideways", "local 3", "from", "L", "1: add x, y"],
 )  # fmt: skip
-def test_lines_that_are_no_statements(line: str) -> None:
+def test_lines_that_are_not_statements(line: str) -> None:
     fine = line == "L"  # the use of a macro without operands
     assert _parses(line) is fine

@@ -49,7 +49,7 @@ def said(text: str) -> tuple[Diagnostic, ...]:
 
 
 @pytest.mark.parametrize("line", SAID)
-def test_a_line_of_another_language_is_told_what_stands_for_it(line: str) -> None:
+def test_a_line_of_another_language_is_refused_with_its_counterpart(line: str) -> None:
     (found,) = said(line)
     message, hint = SAID[line]
     assert message in found.message and hint in found.hint, found.human()
@@ -121,7 +121,7 @@ def test_twenty_errors_are_shown_and_the_others_counted() -> None:
 
 
 @pytest.mark.parametrize("line", ["x.f({0})", "x.append({)", "x.f(}{)", "x.f({y})", "{}.f(1)"])
-def test_braces_in_what_is_shown_are_no_places_of_a_template(line: str) -> None:
+def test_braces_in_what_is_shown_are_not_places_of_a_template(line: str) -> None:
     for text in (f"func f(x: f64)\n    {line}\n", f"func {line}\n"):
         with pytest.raises(AssemblyError):
             assemble(text)

@@ -58,7 +58,7 @@ def test_any_text_comes_back(text: str) -> None:
         at += len(part)
 
 
-def test_what_is_no_token_is_an_error() -> None:
+def test_what_is_not_a_token_is_an_error() -> None:
     path = HERE / "errors" / "characters.rasm"
     wrong = [v for k, v in tokens(path.read_text()) if k is Error]
     with pytest.raises(AssemblyError) as error:

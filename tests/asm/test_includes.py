@@ -169,7 +169,7 @@ def test_the_size_of_all_texts_has_a_limit(tree: Path, monkeypatch: pytest.Monke
 
 
 @wide
-def test_a_long_run_of_what_is_no_text_is_given_up_early(tmp_path: Path) -> None:
+def test_a_long_run_of_characters_that_are_not_text_is_given_up_early(tmp_path: Path) -> None:
     path = tmp_path / "main.rasm"
     path.write_bytes(bytes(3_000_000))
     with pytest.raises(AssemblyError) as caught:
@@ -181,7 +181,7 @@ def test_a_long_run_of_what_is_no_text_is_given_up_early(tmp_path: Path) -> None
         rvm.load(path)
 
 
-def test_a_program_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_program_that_is_not_a_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "main.rasm"
     path.write_bytes(b"func f(x: f64)\n ; caf\xe9\n")
     with pytest.raises(UsageError, match="not UTF-8 text"):
@@ -222,7 +222,7 @@ def test_a_file_without_functions_has_the_entry_of_what_it_includes(
     assert rvm.load(tmp_path / "text.rasm").program.entry == alone
 
 
-def test_an_entry_that_an_included_file_lacks_is_told(tmp_path: Path) -> None:
+def test_an_entry_that_an_included_file_lacks_is_reported(tmp_path: Path) -> None:
     (tmp_path / "lib.rasm").write_text("func more(x: i64)\n add x, 2\nentry less\n")
     (tmp_path / "text.rasm").write_text(f'include "lib.rasm"\n{MAIN}')
     with pytest.raises(AssemblyError, match="A045"):

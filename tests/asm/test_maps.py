@@ -273,7 +273,7 @@ func f(y: f64[n], k: f64, s: stack[f64], A: f64[n, m, l], b: i64[n])
     assert only.where.line == text.count("\n"), "at the statement"
 
 
-def test_what_is_wrong_in_the_function_is_told_once() -> None:
+def test_what_is_wrong_in_the_function_is_reported_once() -> None:
     text = "func g(y: f64, x: f64)\n    add y, y * x\nfunc f(y: f64[n])\n    map g(y, 2)\n"
     with pytest.raises(AssemblyError) as caught:
         rvm.assemble(text)
@@ -281,7 +281,7 @@ def test_what_is_wrong_in_the_function_is_told_once() -> None:
     assert (only.code, only.where.line) == ("A013", 2)
 
 
-def test_a_failing_element_is_told_at_its_line() -> None:
+def test_a_failing_element_is_reported_at_its_line() -> None:
     text = (
         "func g(y: i64, x: i64)\n    add y, 6 // x\nfunc f(y: i64[n], x: i64[n])\n    map g(y, x)\n"
     )

@@ -172,7 +172,7 @@ def test_the_debugger_knows_them() -> None:
     assert session.evaluate("s.k")[1] == [3, 1, 4]
 
 
-def test_what_a_stack_has_not_is_told() -> None:
+def test_elements_that_a_stack_lacks_are_reported() -> None:
     lib = rvm.assemble(TEXT)
     with pytest.raises(RvmError) as caught:
         lib.look(s=made(), y=0.0, n=0, none=False)

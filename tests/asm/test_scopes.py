@@ -94,7 +94,7 @@ def test_an_ancilla_without_a_type_has_that_of_its_value(value: str) -> None:
 
 
 @pytest.mark.parametrize("made", ["alloc t", "alloc t = v + 1", "alloc t = missing", "local t"])
-def test_an_ancilla_without_a_type_is_told_once(made: str) -> None:
+def test_an_ancilla_without_a_type_is_reported_once(made: str) -> None:
     with pytest.raises(rvm.AssemblyError) as caught:
         code(f"{made}\n    add t, 1\n    add x, t\n    free t\n    alloc t\n    free t")
     assert len(caught.value.diagnostics) == 1

@@ -121,7 +121,7 @@ def test_files_and_disassembled_code_keep_them() -> None:
         ("call g(s, s.top)", "A014"),
     ],
 )
-def test_what_is_no_read_is_refused(line: str, code: str) -> None:
+def test_what_is_not_a_read_is_refused(line: str, code: str) -> None:
     text = f"func f(s: stack[i64], y: i64)\n    {line}\nfunc g(s: stack[i64], y: i64)\n"
     text += "    push y, s\n"
     with pytest.raises(AssemblyError) as refused:

@@ -190,7 +190,7 @@ def test_every_policy_allows_the_library(includes: str, tmp_path: Path) -> None:
     assert "scan[c128, turned]" in rvm_asm.load(path, includes=includes)
 
 
-def test_other_files_of_the_package_are_no_library() -> None:
+def test_other_files_of_the_package_are_not_libraries() -> None:
     for name in ("std/../codes.py", "std/nothing.rasm", "fold.rasm", "std", "/std/fold.rasm"):
         with pytest.raises(AssemblyError) as caught:
             assemble(f'include "{name}"\nfunc f(x: i64)\n    inc x\n')

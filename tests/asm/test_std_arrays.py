@@ -174,7 +174,7 @@ def test_gradients_of_sums_are_sums_from_the_other_end(lib: rvm.Library) -> None
     ],
 )
 @pytest.mark.parametrize("undo", [False, True])
-def test_what_cannot_be_is_told(
+def test_impossible_requests_are_reported(
     lib: rvm.Library, name: str, given: dict[str, Any], told: str, undo: bool
 ) -> None:
     f = ~lib[name] if undo else lib[name]

@@ -94,7 +94,7 @@ def test_gradients_of_transforms_and_convolutions(lib: rvm.Library) -> None:
 
 
 @pytest.mark.parametrize("undo", [False, True])
-def test_lengths_that_are_no_power_of_two_are_refused(lib: rvm.Library, undo: bool) -> None:
+def test_lengths_that_are_not_powers_of_two_are_refused(lib: rvm.Library, undo: bool) -> None:
     f = ~lib.main if undo else lib.main
     for n in (0, 3, 12):
         with pytest.raises(RvmError, match="power of two") as caught:

@@ -166,7 +166,7 @@ def test_gradients_of_least_squares(lib: rvm.Library) -> None:
         ("reflected", {"A": np.zeros((3, 2)), "b": np.ones(3), "d": np.zeros(2)}, "depend on each"),
     ],
 )
-def test_what_has_no_solution_is_told(
+def test_what_has_no_solution_is_reported(
     lib: rvm.Library, name: str, given: dict[str, Any], told: str
 ) -> None:
     before = {n: np.copy(v) for n, v in given.items()}

@@ -205,7 +205,7 @@ def test_b014_layouts() -> None:
 
 
 @pytest.mark.parametrize("tag", ["LIST", "ITEM", "STEP", "EXPR", "REGS", "CODE", "LINE", "DIMS"])
-def test_b015_records_that_nobody_owns(tag: str) -> None:
+def test_b015_records_without_an_owner(tag: str) -> None:
     contents = tables(SAMPLE)
     width = BY_TAG[tag].record.size
     more = contents[tag] + contents[tag][:width]

@@ -98,7 +98,7 @@ def unsure(program: rvm.Program, name: str) -> int:
 
 
 @pytest.mark.parametrize("name", ("straight", "looped", "whole"))
-def test_what_is_sure(name: str) -> None:
+def test_what_is_certain(name: str) -> None:
     program = rvm.assemble(SURE)
     assert unsure(program.program, name) == 0
     x: Any = 1.25 if name == "straight" else np.array([0.5, -1.25, math.inf, math.nan])
@@ -111,7 +111,7 @@ def test_what_is_sure(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ("changed", "written", "other", "sometimes", "called", "round", "element")
 )
-def test_what_is_not_sure_is_compared(name: str) -> None:
+def test_what_is_not_certain_is_compared(name: str) -> None:
     program = rvm.assemble(UNSURE)
     assert unsure(program.program, name) == 1
     x: Any = np.array([1.0, 2.0]) if name == "element" else 2.0

@@ -515,7 +515,7 @@ class Told(CallWatcher):
 @wide
 @examples(15)
 @given(st.integers(0, 10**9), st.lists(st.integers(0, 400), max_size=3), st.integers(0, 20))
-def test_calls_are_told_of_as_by_stepping(seed: int, stops: list[int], least: int) -> None:
+def test_calls_are_reported_as_by_stepping(seed: int, stops: list[int], least: int) -> None:
     program = rvm.assemble(random_programs.program(seed))
     seen = []
     for engine in executing(loops=False):

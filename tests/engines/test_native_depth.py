@@ -156,7 +156,7 @@ def test_threads_with_small_stacks_go_as_deep(landed: list[int]) -> None:
     assert not landed
 
 
-def test_what_fails_in_the_depth_is_told_as_from_single_steps() -> None:
+def test_what_fails_in_the_depth_is_reported_as_from_single_steps() -> None:
     program = rvm.assemble(TEXT)
     seen = []
     for engine in executing(loops=False)[1:]:
@@ -178,7 +178,7 @@ def test_limits_hold_in_the_depth() -> None:
     assert machine.run_back().result == {"s": 0, "n": 10**9}
 
 
-def test_where_there_is_no_large_stack_the_threads_own_does(
+def test_without_a_large_stack_the_threads_own_is_used(
     landed: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(flight, "large_stack", lambda: None)

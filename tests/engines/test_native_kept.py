@@ -70,7 +70,7 @@ def test_a_second_program_of_the_same_text_finds_what_was_kept(made: Made, tmp_p
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_what_compiling_took_is_known_to_who_finds_it(made: Made, tmp_path: Path) -> None:
+def test_the_time_of_compiling_is_stored_with_the_code(made: Made, tmp_path: Path) -> None:
     """So that runs are as long before Ctrl-C is asked for, and compile no more, in later ones."""
     run()
     (file,) = tmp_path.iterdir()
@@ -463,7 +463,7 @@ def test_links_are_not_followed(made: Made, tmp_path: Path) -> None:
 
 
 @unix
-def test_a_folder_may_be_a_link_to_one_of_ours(
+def test_a_folder_may_be_a_link_to_a_folder_of_the_user(
     made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "scratch"
@@ -477,7 +477,7 @@ def test_a_folder_may_be_a_link_to_one_of_ours(
 @thin
 @unix
 @pytest.mark.parametrize("what", ["fifo", "folder", "socket", "device", "huge"])
-def test_what_is_no_file_of_ours_neither_hangs_nor_exhausts(
+def test_foreign_files_neither_hang_nor_exhaust_memory(
     made: Made, tmp_path: Path, what: str
 ) -> None:
     import socket

@@ -62,7 +62,7 @@ def test_what_is_smaller_or_larger_is_not(turned: Any, size: int) -> None:
     assert kept() == before
 
 
-def test_there_is_a_bound_and_the_old_makes_room_for_the_new(turned: Any) -> None:
+def test_there_is_a_limit_and_the_oldest_are_dropped(turned: Any) -> None:
     for k in range(3 * PLACES):
         size = LARGE + 4096 * k
         check(turned, size // 8)

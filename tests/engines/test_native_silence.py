@@ -75,7 +75,9 @@ def said(capfd: pytest.CaptureFixture[str], *texts: str) -> str:
 
 
 @pytest.mark.parametrize("pace", PACES)
-def test_what_a_loop_is_to_become_is_no_order(pace: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_a_loop_is_to_become_is_not_an_order(
+    pace: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     notes = ", ".join(f"!{{!{note.format(2)}}}" for note in PACES[pace])
     assert said(capfd, ENDLESS.format(notes)) == ""
 

@@ -107,12 +107,12 @@ def machine(program: rvm.Program, engine: str, a: float, b: float, i: int = 0) -
 
 
 @pytest.mark.parametrize("what", QUIET)
-def test_sums_whose_sign_nobody_can_tell(what: str) -> None:
+def test_sums_whose_sign_cannot_be_observed(what: str) -> None:
     assert "r" in sums(QUIET[what])
 
 
 @pytest.mark.parametrize("what", TELLING)
-def test_sums_whose_sign_may_be_told(what: str) -> None:
+def test_sums_whose_sign_can_be_observed(what: str) -> None:
     assert "r" not in sums(TELLING[what])
 
 

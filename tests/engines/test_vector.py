@@ -323,7 +323,7 @@ def test_gathers_and_scatters() -> None:
     vectorised("swap y[idx[i]], x[i]", {"x": X, "y": Y, "idx": rng.permutation(N)})
 
 
-def test_scattered_elements_that_are_no_others() -> None:
+def test_scattered_elements_are_read_and_others_changed() -> None:
     """As in a wavelet: the odd elements change, from the even ones."""
     body = "add x[i], x[select(i + 1 < n, i + 1, i - 1)] + x[i - 1]"
     vectorised(body, {"x": X}, "1 to n - 1 step 2")

@@ -45,7 +45,7 @@ READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_a_mark_is_no_part_of_a_text(name: str, folder: Path) -> None:
+def test_a_byte_order_mark_is_not_part_of_a_text(name: str, folder: Path) -> None:
     text, read = READERS[name]
     found = []
     for mark in MARKS.values():

@@ -23,7 +23,7 @@ def places(check: Any) -> list[str]:
     return [r.place for r in check.rows]
 
 
-def test_every_number_is_looked_at() -> None:
+def test_every_number_is_checked() -> None:
     f = rvm.assemble(
         """
 record P
@@ -71,7 +71,7 @@ def test_steps_and_tolerances_go_by_the_numbers() -> None:
     assert long.ok and long.rows[1].error < 1e-9
 
 
-def test_large_arrays_are_looked_at_in_part() -> None:
+def test_large_arrays_are_checked_in_part() -> None:
     f = rvm.assemble("func main(y: f64, x: f64[n])\n    add y, sum(x * x)\n").main
     x = np.linspace(-1.0, 1.0, 1001)
     check = rvm.check_grad(f, loss="y", y=0.0, x=x, most=11)
@@ -157,7 +157,7 @@ def test_rounding_of_a_large_loss_is_not_held_against_a_gradient() -> None:
     assert check.ok and x.tells and abs(x.quotient - 0.7) <= x.uncertainty < 0.1
 
 
-def test_a_quotient_of_rounding_alone_is_no_verdict() -> None:
+def test_a_quotient_of_rounding_alone_decides_nothing() -> None:
     f = rvm.assemble("func main(y: f64, x: f64)\n    add y, 0.7 * x\n").main
     check = rvm.check_grad(f, loss="y", y=1e20, x=1 / 3)
     assert [r.tells for r in check.rows] == [True, False] and check.ok

@@ -73,7 +73,7 @@ def test_choices(call: str, at: dict[str, float], want: list[float], engine: str
 
 @thin
 @each_engine
-def test_a_power_of_a_negative_number_that_is_not_whole_is_no_number(engine: str) -> None:
+def test_a_power_of_a_negative_number_that_is_not_whole_is_not_a_number(engine: str) -> None:
     f = rvm.assemble("func f(y: f64, a: f64, b: f64)\n    add y, a ** b\n").f
     pull = f.with_options(engine=engine).pullback(y=0.0, a=-2.0, b=0.5)
     pull.seed("y")
@@ -155,7 +155,7 @@ def curved(body: str, at: dict[str, float]) -> Any:
 
 @pytest.mark.parametrize("method", ["taylor", "forward-over-reverse"])
 @pytest.mark.parametrize("case", QUOTIENTS)
-def test_divisors_whose_square_is_no_number(case: str, method: str) -> None:
+def test_divisors_whose_square_is_not_a_number(case: str, method: str) -> None:
     body, at, want = QUOTIENTS[case]
     f, inputs = curved(body, at)
     h = f.hessian(loss="y", wrt=["a", "b"], method=method, **inputs)
@@ -340,7 +340,7 @@ func f(p: P)
 
 
 @pytest.mark.parametrize("bad", ["p", "x", "x[3]", "x[0, 0]", "n", "q", "z", "y.re", "s", "x[-1]"])
-def test_what_is_no_loss_is_refused(bad: str) -> None:
+def test_what_is_not_a_loss_is_refused(bad: str) -> None:
     f = rvm.assemble(
         "func f(x: f64[k], y: f64, n: i64, z: c128, s: stack[f64], p: P)\n    inc n\n\n"
         "record P\n    m: f64\nend\n"

@@ -274,7 +274,7 @@ def test_a_detached_factor_is_a_constant(t: str) -> None:
     assert one == pytest.approx(two / 2, rel=1e-6)
 
 
-def test_every_function_is_looked_at() -> None:
+def test_every_function_is_checked() -> None:
     """Those of real numbers that no test here names would go unseen."""
     source = Path(__file__).read_text()
     kinds = {row.name for row in TYPES.values() if row.kind == "integer"}

@@ -221,7 +221,7 @@ func main(y: f64, x: f64, k: i64)
         ("map moved'(z, u; _, w)", ["the bar of `y`"]),
     ],
 )
-def test_what_is_in_the_way_is_told_at_its_own_place(call: str, named: list[str]) -> None:
+def test_what_is_in_the_way_is_reported_at_its_own_place(call: str, named: list[str]) -> None:
     """With a place in the place of each that is named, and of no other, it assembles."""
     call = call if call.startswith("map") else f"call {call}"
     text = """

@@ -62,7 +62,7 @@ def test_errors_of_hessians_of_more_than_a_hundred_programs(method: str) -> None
 
 
 @wide
-def test_errors_are_of_use() -> None:
+def test_errors_are_useful() -> None:
     """Where all is well they are some units in the last place."""
     h = HARD["pendulum 10"]
     for method in METHODS:

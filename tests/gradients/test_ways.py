@@ -270,7 +270,7 @@ def by_lane(f: FunctionHandle, at: dict[str, Any], inputs: dict[str, Any]) -> An
 @thin
 @pytest.mark.parametrize("t", members("float"))
 @pytest.mark.parametrize("scale", [1e-5, 1.0, 1e5])
-def test_honest_sums_are_not_refused(t: str, scale: float) -> None:
+def test_accurate_sums_are_not_refused(t: str, scale: float) -> None:
     """Sums of squares of normal numbers, whose gradient is exact to the bit: 30 draws each."""
     body = "    for i = 0 to n - 1\n        add y, x[i] * x[i]\n    end\n"
     f = rvm.assemble(f"func f(y: {t}, x: {t}[m], n: i64)\n{body}").f
@@ -284,7 +284,7 @@ def test_honest_sums_are_not_refused(t: str, scale: float) -> None:
 
 @wide
 @sized
-def test_honest_orbits_of_random_arrays_are_not_refused() -> None:
+def test_accurate_orbits_of_random_arrays_are_not_refused() -> None:
     """Numbers far smaller than others of their array come back less well, and that does not matter.
     Numbers far smaller than others of their array come back less well, and that does not matter.
     """
@@ -302,7 +302,7 @@ func f(y: f64, q: f64[k], p: f64[k], n: i64)
         assert np.isfinite(g.q).all() and np.isfinite(g.p).all()
 
 
-def test_an_adjoint_that_is_rounding_is_no_reason_to_refuse() -> None:
+def test_an_adjoint_that_is_rounding_is_not_refused() -> None:
     """0.1 + 0.2 - 0.3 is nothing, and in either direction another nothing."""
     body = "    add y, 0.1 * q\n    add y, 1e6 * x\n    add y, 0.2 * q\n    sub y, 0.3 * q\n"
     f = rvm.assemble(f"func f(y: f64, x: f64, q: f64)\n{body}").f
@@ -331,7 +331,7 @@ func bent(y: f64[k], x: f64[k], n: i64)
 
 
 @pytest.mark.parametrize("n", [5, 60])
-def test_steps_of_a_chain_are_looked_at(n: int) -> None:
+def test_steps_of_a_chain_are_checked(n: int) -> None:
     """What a step adds to must be zero again when the adjoint has undone it, or not matter."""
     program = rvm.assemble(STEP)
     x = np.array([0.7, 1.3])
@@ -411,7 +411,7 @@ def test_a_tolerance_of_zero_demands_the_bits() -> None:
         exact.grad(loss="y", y=0.1, x=0.7, tolerance=0)
 
 
-def test_a_tolerance_below_what_the_values_promise_is_looked_at() -> None:
+def test_a_tolerance_below_what_the_values_promise_is_checked() -> None:
     """Values that are back do not say that a gradient is right to the last digit."""
     f = rvm.assemble("func f(y: f64, x: f64)\n    add y, sin(1e8 * x)\n").f
     assert f.grad(loss="y", y=0.0, x=0.7).x == pytest.approx(1e8 * math.cos(7e7), rel=1e-6)

@@ -378,7 +378,7 @@ def test_what_a_callback_does_with_handlers_stays() -> None:
 @thin
 @on_unix
 @each_engine
-def test_under_asyncio_its_own_handler_is_asked(engine: str) -> None:
+def test_under_asyncio_its_own_handler_is_called(engine: str) -> None:
     """The first Ctrl-C asks the task to end, which a call does not hear; the second ends it."""
     x = np.ones(4)
 

@@ -169,7 +169,7 @@ def test_rows_say_what_they_are():
         assert len(row.domain) in (0, row.arity)
 
 
-def test_an_axis_that_is_typed_already_is_looked_at_too() -> None:
+def test_an_axis_that_is_typed_already_is_checked_too() -> None:
     with pytest.raises(TypeFault) as fault:
         typed(Apply("dim", (Place(0, (), Array(I64, 1)), Const(1, I64))))
     assert fault.value.code == "A042"

@@ -95,7 +95,7 @@ def test_squares_of_integers_wrap_as_products_do(t: str) -> None:
         assert found == (want, want), (engine, x)
 
 
-def test_other_powers_are_alike_too() -> None:
+def test_other_powers_are_the_same_too() -> None:
     program = rvm.assemble(TEXT.format(t="f64"))
     for k in (3.0, 0.5, -2.0, 1.9999999999999998):
         for x in (1.7, 2.5e-3, 123.456):

@@ -99,7 +99,7 @@ def test_what_jana_refuses_is_refused(text: str) -> None:
     assert [(d.code, d.where.line) for d in failed.value.diagnostics] == [(code, line)]
 
 
-def test_a_procedure_that_there_is_not_is_told_where_no_run_may_come() -> None:
+def test_a_missing_procedure_is_reported_even_where_no_run_comes() -> None:
     text = STOPPED["a procedure that there is not"][0].replace("int x\n", "int x = 2\n")
     with pytest.warns(rvm.AssemblyWarning, match="there is no procedure `q`"):
         program = rvm_janus.assemble(text, "p.ja")

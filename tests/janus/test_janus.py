@@ -102,7 +102,7 @@ def test_the_text_in_the_assembly_language_makes_the_same_bytes(text: str) -> No
     assert encode(assemble_text(rvm_janus.rasm(text, "p.ja"))) == encode(program)
 
 
-def test_a_classic_program_begins_with_what_nobody_calls() -> None:
+def test_a_classic_program_begins_with_the_procedure_that_is_not_called() -> None:
     assert rvm_janus.assemble(GLOBALS).entry == "main_fwd"
     back = library(GLOBALS)["main_bwd"]()
     assert store(back) == {"n": 10, "x1": 0, "x2": 0}
@@ -199,7 +199,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG, ids=range(len(WRONG)))
-def test_wrong_texts_are_told_at_their_place(text: str) -> None:
+def test_wrong_texts_are_reported_at_their_place(text: str) -> None:
     code, line, says = WRONG[text]
     with pytest.raises(AssemblyError) as failed:
         rvm_janus.assemble(text, "p.ja")
@@ -276,7 +276,7 @@ def test_options_are_those_of_the_front_end(tmp_path: Path) -> None:
         "procedure g()\n    xx += 1\n",
     ],
 )
-def test_a_fault_in_main_is_told_whatever_else_there_is(rest: str) -> None:
+def test_a_fault_in_main_is_reported_whatever_else_there_is(rest: str) -> None:
     main = "procedure main()\n    int x\n    xx += 1\n\n"
     for text in (main + rest, rest + main, main + rest.replace("g(", "helper(")):
         with pytest.raises(rvm.AssemblyError, match="`xx`"):

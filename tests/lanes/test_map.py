@@ -307,7 +307,7 @@ def test_names_of_options_that_are_parameters() -> None:
     assert small(block=np.ones(2), on_error=3).block.tolist() == [4.0, 4.0]
 
 
-def test_ctrl_c_is_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_is_raised_as_an_error_of_rvm(monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(*_: Any, **__: Any) -> None:
         signal.raise_signal(signal.SIGINT)
 
@@ -317,7 +317,7 @@ def test_ctrl_c_is_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_no_lanes_are_no_trouble() -> None:
+def test_a_map_over_no_lanes() -> None:
     f = handle("func f(x: f64, a: f64[n])\n    add x, sum(a)\n")
     out = f.map(x=np.zeros(0), a=np.zeros(2))
     assert out.x.shape == (0,) and out.errors == {}
@@ -361,7 +361,7 @@ def test_a_shared_array_read_at_places_that_differ() -> None:
     assert np.allclose(grad.table, [2.0, 0.0, 18.0, 8.0])
 
 
-def test_a_lane_without_a_gradient_is_told_and_left_out() -> None:
+def test_a_lane_without_a_gradient_is_reported_and_left_out() -> None:
     f = handle("func f(y: f64, x: f64, n: i64, w: f64)\n    add y, w * x ** (100 // n)\n")
     x, n = np.array([1.0, 2.0, 3.0]), np.array([100, 0, 50])
     losses, grad = f.map.value_and_grad(loss="y", y=0.0, x=x, n=n, w=2.0, on_error="return")

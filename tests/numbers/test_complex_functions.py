@@ -93,7 +93,7 @@ def test_the_cuts_are_those_of_c99(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_parts_that_are_no_numbers_have_the_values_of_c99(name: str) -> None:
+def test_parts_that_are_not_numbers_have_the_values_of_c99(name: str) -> None:
     f, odd = value(name, (C128,)), (math.inf, -math.inf, math.nan)
     many = [complex(a, b) for a in (*odd, 0.0, -2.0) for b in (*odd, 0.0, -2.0)]
     arrays = array_value(name, (C128,))(np.array(many))

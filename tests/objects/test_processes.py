@@ -71,7 +71,7 @@ def test_joblib_maps_a_function() -> None:
         expected(failed.value)
 
 
-def test_what_cannot_be_pickled_is_told_as_text() -> None:
+def test_what_cannot_be_pickled_is_reported_as_text() -> None:
     error = rvm.InputError("I003", "no", values={"given": lambda: 1, "x": 2.5})
     again = pickle.loads(pickle.dumps(error))
     assert again.values["x"] == 2.5

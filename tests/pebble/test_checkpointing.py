@@ -160,7 +160,7 @@ def test_a_schedule_says_where_it_is() -> None:
     assert not checkpointing.schedule(plain).uses_storage_type(DISK)
 
 
-def test_plans_that_undo_steps_have_no_such_form() -> None:
+def test_plans_that_undo_steps_cannot_be_converted() -> None:
     for made in (
         plan(9, pebbles=5),
         plan(9, goal="gradient", pebbles=5),

@@ -85,7 +85,9 @@ def test_the_end_is_exactly_the_outputs() -> None:
         (((),), (1,), "outputs are nodes"),
     ],
 )
-def test_what_is_no_graph(preds: tuple[tuple[int, ...], ...], outputs: object, told: str) -> None:
+def test_what_is_not_a_graph(
+    preds: tuple[tuple[int, ...], ...], outputs: object, told: str
+) -> None:
     with pytest.raises(UsageError, match=told) as error:
         Dag(preds, outputs)  # type: ignore[arg-type]
     assert error.value.code == "P008"

@@ -135,7 +135,7 @@ def test_the_thriftiest_schedule_within_a_cost() -> None:
     assert check_dag(dag, found, 3).cost == least
 
 
-def test_what_are_no_costs() -> None:
+def test_values_that_are_not_costs() -> None:
     for costs in ((1,), (1, 0), (1, -2)):
         with pytest.raises(UsageError) as error:
             Dag(((), (0,)), (1,), costs=costs)

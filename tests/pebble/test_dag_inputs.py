@@ -170,7 +170,7 @@ func f(x: f64[n], y: f64[n], z: f64[n])
         ("    alloc a: i64 = x\n    add y, 1\n    free a = x", 2, "not a constant"),
     ],
 )
-def test_functions_that_are_no_straight_line(body: str, line: int, told: str) -> None:
+def test_functions_that_are_not_straight_lines(body: str, line: int, told: str) -> None:
     program = rvm.assemble(f"func f(x: i64, y: i64)\n{body}\n")
     with pytest.raises(InputError, match=told) as error:
         dag_of(program)
@@ -234,7 +234,7 @@ def test_values_of_two_programs_do_not_mix() -> None:
         trace(lambda a: a + kept[0], 1)
 
 
-def test_a_circuit_that_is_no_text(tmp_path: Path) -> None:
+def test_a_circuit_that_is_not_a_text(tmp_path: Path) -> None:
     path = tmp_path / "c.bench"
     path.write_bytes(b"INPUT(\xff)\n")
     with pytest.raises(InputError, match="not UTF-8 text"):

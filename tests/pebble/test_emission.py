@@ -289,7 +289,7 @@ def refused(code: str, *args: Any, **kwargs: Any) -> RvmError:
     return caught.value
 
 
-def test_what_is_no_step() -> None:
+def test_what_is_not_a_step() -> None:
     program = rvm.assemble(
         """
         record Nothing
@@ -318,7 +318,7 @@ def test_what_is_no_step() -> None:
     refused("P020", plan(4, pebbles=3, reversible_steps=[2]), program, "fine")
 
 
-def test_what_is_no_function() -> None:
+def test_what_is_not_a_function() -> None:
     for p in (plan(4, pebbles=3, goal="visit"), plan(9, pebbles=2, goal="gradient", disk=4)):
         assert isinstance(refused("P021", p, MIX), UsageError)
     refused("P021", plan(4, pebbles=3, goal="gradient"), MIX)

@@ -377,7 +377,7 @@ def test_terms_that_cannot_be(terms: dict[str, Any], words: str) -> None:
     assert caught.value.code == "P001"
 
 
-def test_runs_and_results_are_told_in_a_line() -> None:
+def test_runs_and_results_are_reported_in_a_line() -> None:
     def step(x: float) -> float:
         return x + 1
 
@@ -539,7 +539,7 @@ def test_states_of_any_shape_are_compared(shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("x0", ([1.0], {"a": [1]}, "text", object(), {1, 2}, np.array([None])))
-def test_what_is_no_state(x0: Any) -> None:
+def test_what_is_not_a_state(x0: Any) -> None:
     with pytest.raises(UsageError) as caught:
         iterate(lambda x: x, 2, 1, progress=False)(x0)
     assert caught.value.code == "P042"
@@ -604,7 +604,7 @@ def test_schedules_that_end_too_early_are_refused(goal: str) -> None:
     assert caught.value.code == "P004"
 
 
-def test_progress_is_told() -> None:
+def test_progress_is_reported() -> None:
     told: list[tuple[int, int | None]] = []
     run = iterate(
         lambda x: x + 1,

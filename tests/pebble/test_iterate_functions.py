@@ -258,7 +258,7 @@ def test_a_run_of_unknown_length_erases() -> None:
 # ------------------------------------------------------------------ what goes wrong
 
 
-def test_functions_that_are_no_steps() -> None:
+def test_functions_that_are_not_steps() -> None:
     program = rvm.assemble("""
 func one(x: f64)
     add x, 1
@@ -333,7 +333,7 @@ func step(y: f64[n], x: f64[n], c: f64[n])
     assert c.tolist() == [0.25, 3.0] and x0.tolist() == [1.0, 2.0]
 
 
-def test_a_state_that_does_not_vanish_is_told() -> None:
+def test_a_state_that_does_not_vanish_is_reported() -> None:
     program = rvm.assemble("""
 func step(y: f64, x: f64)
     add y, 0.1

@@ -347,7 +347,7 @@ def test_files_with_weights_out_of_range_are_refused(field: str, bad: Any, tmp_p
         rvm.pebble.load(path)
 
 
-def test_a_file_with_another_schedule_is_no_way_around_the_rules(tmp_path: Path) -> None:
+def test_a_file_with_another_schedule_does_not_evade_the_rules(tmp_path: Path) -> None:
     path = tmp_path / "plan.npz"
     made = plan(20, pebbles=6)
     made.save(path)

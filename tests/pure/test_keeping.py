@@ -196,7 +196,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("budget", "message"), WRONG)
-def test_what_is_no_budget_says_so(budget: dict[str, Any], message: str) -> None:
+def test_a_value_that_is_not_a_budget_is_refused(budget: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         logistic.keeping(**budget)
 

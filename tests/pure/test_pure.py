@@ -80,7 +80,7 @@ def same(have: Any, want: Any) -> bool:
 
 @pytest.mark.parametrize("engine", executing())
 @some
-def test_values_are_added_and_taken_away(engine: str) -> None:
+def test_values_are_added_and_subtracted(engine: str) -> None:
     lib = Library(rvm_pure.assemble(TEXT))
     for name, given, want in CASES:
         f = lib[name].with_options(engine=engine)

@@ -254,7 +254,7 @@ def test_functions_of_arrays_are_numpy_s_or_refused(name: str) -> None:
     ],
     ids=["len", "if", "iteration", "float", "None"],
 )
-def test_what_has_no_value_yet_is_told(body: Any, words: str) -> None:
+def test_what_has_no_value_yet_is_reported(body: Any, words: str) -> None:
     with pytest.raises(rvm.UsageError) as caught:
         rvm.pure(body, x="f64[n]")
     assert caught.value.code == "U060" and words in caught.value.hint
@@ -325,7 +325,7 @@ WRONG: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("f", "types", "words"), WRONG, ids=[w for *_, w in WRONG])
-def test_what_is_wrong_is_told_in_this_file_with_what_it_is(
+def test_what_is_wrong_is_reported_in_this_file_with_what_it_is(
     f: Any, types: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(UsageError) as caught:

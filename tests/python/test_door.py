@@ -269,7 +269,7 @@ def test_strict_results_go_back_by_their_log() -> None:
 # ---------------------------------------------------------------- what it sees outside
 
 
-def test_closures_are_constants_and_are_looked_at_again() -> None:
+def test_closures_are_constants_and_are_checked_again() -> None:
     k = 2.0
 
     @rvm.reversible
@@ -535,7 +535,7 @@ def test_texts_of_assertions_are_filled(engine: str) -> None:
         assert (caught.value.message, caught.value.values) == (said, left)
 
 
-def test_names_that_a_result_lacks_are_told_with_those_that_it_has() -> None:
+def test_names_that_a_result_lacks_are_reported_with_those_that_it_has() -> None:
     out = scale_into(1.0, 2.0)
     for error, ask in ((AttributeError, lambda: out.z), (KeyError, lambda: out["z"])):
         with pytest.raises(error, match="the result has no `z`: it has `y`, `x`"):

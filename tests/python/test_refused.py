@@ -108,7 +108,7 @@ def test_a_function_of_a_text_may_call_itself() -> None:
     assert fact(0, 5).r == 120
 
 
-def test_a_number_that_does_not_fit_is_told_where_it_stands() -> None:
+def test_a_number_that_does_not_fit_is_reported_where_it_stands() -> None:
     f = rvm.reversible.source("def f(x, y):\n    x += y + 256\n")
     with pytest.raises(rvm.AssemblyError, match="256 does not fit u8") as caught:
         f(np.uint8(3), np.uint8(4))

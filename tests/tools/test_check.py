@@ -215,7 +215,7 @@ def test_a_directive_that_cannot_be_read_says_where(text: str, column: int) -> N
     assert abs(where.column - column) <= 1
 
 
-def test_engines_that_differ_are_a_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engines_that_differ_are_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
     from rvm_tools import checks
     from rvm_tools.trial import Trial
 
@@ -317,7 +317,7 @@ func singles(y: f32, x: f32, n: i64)
 
 
 @wide
-def test_results_that_have_lost_their_digits_are_told() -> None:
+def test_results_that_have_lost_their_digits_are_reported() -> None:
     """With the inputs, and of strict mode only what it can do."""
     Path("lost.rasm").write_text(LOST)
     checks = rvm_json("check", "lost.rasm", "--runs", "0", code=4)["checks"][1:]
@@ -373,7 +373,7 @@ def test_inputs_of_every_kind_are_written_as_they_are_read() -> None:
         ], words
 
 
-def test_warnings_about_the_text_are_no_failure() -> None:
+def test_warnings_about_the_text_are_not_failures() -> None:
     """In the report's row of the bytecode, and of other commands on standard error."""
     Path("low.rasm").write_text("func f(x: i64)\n    if x > 3\n        dec x\n    end\n")
     row = rvm_json("check", "low.rasm")["checks"][0]

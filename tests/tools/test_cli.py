@@ -99,7 +99,7 @@ def test_completion(words: str, expected: str) -> None:
     assert expected in result.stdout.splitlines()
 
 
-def test_a_bug_of_ours_ends_with_70(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_ends_with_70(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(request: object) -> None:
         raise ZeroDivisionError("a slip")
 

@@ -142,7 +142,7 @@ class TestAnswers:
         found = rvm_json(*NORM_AT, "--loss", "r", "--engine", engine)
         assert found == rvm_json(*NORM_AT, "--loss", "r")
 
-    def test_lost_bits_are_told(self) -> None:
+    def test_lost_bits_are_reported(self) -> None:
         Path("big.rasm").write_text("func f(y: f64, x: f64)\n    add y, 1e6 * x\n")
         given = ("grad", "big.rasm", "y=0.1", "x=3", "--loss", "y")
         assert rvm_json(*given)["lost_bits"]["y"] > 20
@@ -197,7 +197,7 @@ class TestChecks:
         found = rvm_json(*given, code=1)
         assert found["check"]["ok"] is False and found["errors"][0]["code"] == "D013"
 
-    def test_a_place_that_must_be_zero_is_no_disagreement(self) -> None:
+    def test_a_place_that_must_be_zero_is_not_a_disagreement(self) -> None:
         Path("steps.rasm").write_text(
             "func step(y: f64, x: f64)\n    add y, 0.5 * x\n\n"
             "func main(y: f64, x: f64)\n    iterate step(y, x) times 20 with pebbles = 8\n"

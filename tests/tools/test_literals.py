@@ -85,7 +85,7 @@ def test_a_negative_zero_keeps_its_sign_in_a_complex_number() -> None:
         ("[" * 65, 64),
     ],
 )
-def test_what_is_no_literal_is_marked(text: str, column: int) -> None:
+def test_what_is_not_a_literal_is_marked(text: str, column: int) -> None:
     with pytest.raises(InputError) as caught:
         read_literal(text)
     assert caught.value.code == "I010"
@@ -100,7 +100,7 @@ def test_of_a_long_text_what_is_around_the_mark_is_shown() -> None:
     assert len(shown) < 130 and shown[mark.index("^") :].startswith("wrong")
 
 
-def test_a_list_without_brackets_is_told_how_it_is_written() -> None:
+def test_a_list_without_brackets_is_refused_with_its_right_form() -> None:
     with pytest.raises(InputError, match="`y`: a list stands in brackets") as caught:
         read_literal("1, 2.5,3", name="y")
     assert caught.value.diagnostics[0].hint == "[1, 2.5,3]"

@@ -172,7 +172,7 @@ def test_what_is_asked_for_is_checked_before_the_run(args: list[str], says: str)
         ("text=@odd.bin", "@raw:odd.bin has its bytes"),
     ],
 )
-def test_what_is_no_value(value: str, says: str, here: Path) -> None:
+def test_what_is_not_a_value(value: str, says: str, here: Path) -> None:
     (here / "odd").write_bytes(b"abc")
     given = {"text": "text=[1]", "key": "key=[1]", "count": "count=0"}
     given[value.split("=")[0]] = value
@@ -197,7 +197,9 @@ def test_a_text_of_a_program_reads_no_standard_input(here: Path) -> None:
         ("a,b\n1,\n", "line 2, column 2: is empty"),
     ],
 )
-def test_a_wrong_number_in_a_table_is_told_by_its_line(text: str, says: str, here: Path) -> None:
+def test_a_wrong_number_in_a_table_is_reported_by_its_line(
+    text: str, says: str, here: Path
+) -> None:
     (here / "t.csv").write_text(text)
     (here / "m.rasm").write_text("func f(x: f64[n, m])\n    add x, 1.0")
     found = rvm("run", "m.rasm", "x=@t.csv", code=1).stderr

@@ -317,7 +317,7 @@ def test_wrong_usage(args: list[str]) -> None:
     assert rvm("pebble", *args, code=2).stdout == ""
 
 
-def test_a_circuit_that_is_wrong_is_told_by_its_line(tmp_path: Path) -> None:
+def test_a_circuit_that_is_wrong_is_reported_by_its_line(tmp_path: Path) -> None:
     file = tmp_path / "bad.bench"
     file.write_text("INPUT(a)\nOUTPUT(y)\ny = MAYBE(a)\n")
     result = rvm("pebble", str(file), "--pebbles", "3", code=1)

@@ -63,7 +63,7 @@ def test_the_entry_point_is_installed() -> None:
 
 
 @posix
-def test_a_closed_pipe_is_no_error(folder: Path) -> None:
+def test_a_closed_pipe_is_not_an_error(folder: Path) -> None:
     run = subprocess.Popen(
         [sys.executable, "-m", "rvm_tools", "explain"],
         stdout=subprocess.PIPE,

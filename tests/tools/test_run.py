@@ -89,7 +89,7 @@ class TestAnswers:
         assert set(graded["info"]) == {"erased_bits", "drift", "bits"}
 
     @pytest.mark.parametrize("command", ["run", "grad"])
-    def test_bits_of_this_machine_are_told(self, command: str) -> None:
+    def test_bits_of_this_machine_are_reported(self, command: str) -> None:
         given = [command, "norm.rasm", "r=0", "y=0.1", "x=[1,2.1,3]", "--bits=machine"]
         given += ["--loss", "r"] if command == "grad" else []
         assert rvm_json(*given)["info"]["bits"] == "machine"
@@ -253,7 +253,7 @@ def test_what_a_python_file_raises_is_its_own(text: str, line: int, words: str) 
 
 
 @pytest.mark.usefixtures("here")
-def test_a_file_without_a_suffix_and_a_folder_are_told_as_such() -> None:
+def test_a_file_without_a_suffix_and_a_folder_are_reported_as_such() -> None:
     Path("folder").mkdir()
     Path("some.rasm").write_text("func f(x: f64)\n inc x\n")
     Path("some").write_text("func f(x: f64)\n inc x\n")

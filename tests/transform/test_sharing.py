@@ -122,7 +122,7 @@ func main(y: f64, x: f64[n], i: i64)
         )
 
 
-def test_a_part_that_is_no_number_is_freed_all_the_same() -> None:
+def test_a_part_that_is_not_a_number_is_freed_all_the_same() -> None:
     f = function(
         """
 func main(y: f64, x: f64[n])

@@ -123,7 +123,7 @@ def test_large_indices_are_left_to_the_run() -> None:
     assert overlap(at(elem(i)), at(elem(big))) == "maybe"
 
 
-def test_a_length_is_no_read_of_the_array_but_its_indices_are() -> None:
+def test_a_length_does_not_read_the_array_but_its_indices_do() -> None:
     row = at(elem(i))
     length = typed(Apply("dim", (row, lit(0))))
     assert [p.reg for p in reads(length)] == [RI]

@@ -230,7 +230,7 @@ def test_a031_alloc_of_what_is_live() -> None:
     assert found(m) == [("A031", 0)]
 
 
-def test_a032_is_told_where_the_ancilla_was_made() -> None:
+def test_a032_is_reported_where_the_ancilla_was_made() -> None:
     m = Maker("f", y=I64)
     t = m.local("t")
     m.op("inc", m["y"])
@@ -281,7 +281,7 @@ def test_a040_types_that_differ() -> None:
     assert [c for c, _ in found(m)] == ["A040"] * 6
 
 
-def test_a040_an_index_that_is_no_integer() -> None:
+def test_a040_an_index_that_is_not_an_integer() -> None:
     m = Maker("f", x=array(), y=F64)
     m.raw("add", Place(0, (Index((m["y"],)),), F64), Const(1.0, F64))
     assert found(m) == [("A040", 0)]
@@ -449,7 +449,7 @@ def test_findings_end_at_a_thousand() -> None:
     assert len(findings(program(m))) == 1000
 
 
-def test_an_instruction_is_told_of_once() -> None:
+def test_an_instruction_is_reported_once() -> None:
     """What follows from an error is not told again, and errors elsewhere are still found."""
     m = Maker("f", y=I64)
     t = m.local("t")

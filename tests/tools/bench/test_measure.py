@@ -107,7 +107,7 @@ def test_a_short_run_is_repeated_within_its_turn() -> None:
 
 
 @wide
-def test_who_lacks_something_is_left_out_visibly() -> None:
+def test_contestants_that_lack_something_are_listed_as_left_out() -> None:
     peers = [peer("a", right), peer("b", right, needs="no_such_module")]
     found = measure(LOOP, FORWARD, peers, turns=1, limit=0.0)
     assert [e.name for e in found.entries] == ["a"]

@@ -138,7 +138,7 @@ def test_what_takes_long_is_shown_and_can_be_called_off(
         assert not [e for e in client.events if e["event"].startswith("progress")]
 
 
-def test_clients_that_show_no_progress_are_told_of_none(client: Client, long: Path) -> None:
+def test_clients_that_show_no_progress_receive_none(client: Client, long: Path) -> None:
     client.events.clear()
     client.ask("continue", threadId=1)
     time.sleep(1.0)
@@ -225,7 +225,7 @@ def test_launches_that_fail(
     client.event("initialized")
 
 
-def test_messages_that_are_no_requests(client: Client) -> None:
+def test_messages_that_are_not_requests(client: Client) -> None:
     client.message({"seq": 1, "type": "response", "command": "x", "request_seq": 1})
     client.message({"seq": 77, "type": "request"})
     with pytest.raises(Refused, match="U041"):

@@ -248,7 +248,7 @@ def test_a_place_of_a_call_that_is_over(client: Client, tmp_path: Path) -> None:
     assert "U032" in found["breakpoints"][0]["message"]
 
 
-def test_what_is_no_place(client: Client, loop: Path) -> None:
+def test_what_is_not_a_place(client: Client, loop: Path) -> None:
     begin(client, loop, s=0, n=9)
     for name, code in (("s + 1", "U030"), ("k", "A005"), ("s[", "A002")):
         info = client.ask("dataBreakpointInfo", name=name, frameId=1)

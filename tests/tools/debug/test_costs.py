@@ -109,7 +109,7 @@ def test_a_profile_of_what_has_erased_is_counted_in_a_run_of_its_own() -> None:
     assert console.session.stop == stop and console.session.machine["y"] == 45
 
 
-def test_looking_elsewhere_is_no_visit() -> None:
+def test_looking_elsewhere_is_not_a_visit() -> None:
     console = console_of(RECURSIVE, "main", n=6, out=0)
     for command in ("goto 50", "goto 80", "inverse", "prof start end", "energy cmos", "back"):
         console.execute(command)

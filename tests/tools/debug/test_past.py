@@ -218,7 +218,7 @@ def test_interrupts_at_the_end_of_a_way_back_leave_what_was(
         assert held(session.frames) == true[180]
 
 
-def test_progress_is_told_of_runs_again() -> None:
+def test_progress_of_repeated_runs_is_reported() -> None:
     """Runs again go from an earlier state forwards, and the way back then goes on to its goal."""
     own: list[tuple[int, int | None]] = []
     again: list[tuple[int, int]] = []

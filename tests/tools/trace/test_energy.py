@@ -181,7 +181,7 @@ def written(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_a_model_of_ones_own(tmp_path: Path) -> None:
+def test_a_user_defined_model(tmp_path: Path) -> None:
     used = model(written(tmp_path, GOOD))
     assert used == Model(
         "valves",
