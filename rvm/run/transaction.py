@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from rvm.run.kept import Kept
 from rvm.run.machine import Machine
 from rvm.run.results import Result
 
-Check = Callable[[list[Any], float], None]
+Check = Callable[[Sequence[Any], float], None]
 """A judgement of the parameters' registers at the end of a run, and of its drift."""
 AS_BEFORE = "the arguments are as they were before the call"
 

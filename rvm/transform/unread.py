@@ -44,6 +44,7 @@ _ABLE = Alloc | Free | Branch | Land | Update | Exchange | Map | When
 
 def unread(program: Program, name: str) -> frozenset[int] | None:
     """The parameters that a function changes, if its gradient needs no run forwards; else None."""
+    found: tuple[frozenset[int] | None]
     found = once(program.cache, (unread, name), tuple, lambda: (_unread(program.function(name)),))
     return found[0]
 
