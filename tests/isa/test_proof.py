@@ -12,7 +12,7 @@ import pytest
 import rvm
 from rvm.codec import decode, encode
 from rvm.isa import OPCODES
-from rvm.isa.proof import _composed, _places, _value, prove_inverse
+from rvm.isa.proof import _composed, _places, prove_inverse, valued
 from rvm.isa.rules import CLASSES
 from rvm.isa.user import apply
 from rvm.types import I64, SCALARS, U8, Scalar
@@ -204,7 +204,7 @@ def trial(seed: int) -> str:
     rows = [OPCODES[f"{name}_{seed}"] for name in ("forth", "back")]
     there, again = (_composed(row.body, _places(row, U8)) for row in rows)
     for x in range(256):
-        assert _value(again[0], [_value(there[0], [x])]) == x, (seed, forth, back, x)
+        assert valued(again[0], [valued(there[0], [x])]) == x, (seed, forth, back, x)
     return "accepted"
 
 
