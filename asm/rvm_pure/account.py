@@ -60,9 +60,9 @@ class Counting:
             yield
 
     @property
-    def rows(self) -> list[Row]:
-        """The costs of the runs."""
-        return [Row(way, Run.of([counts])) for way, counts in self.counts.items()]
+    def runs(self) -> dict[str, Run]:
+        """The costs of the runs by their directions."""
+        return {way: Run.of([counts]) for way, counts in self.counts.items()}
 
 
 def arguments(f: Definition, sizes: Mapping[str, int]) -> list[Any]:
@@ -102,22 +102,30 @@ class Row:
     """A stage's costs: of its term by figure 11 and by the account with a bound, and of its run."""
 
     stage: str
-    run: Run
+    run: Run | None = None
     figure: Cost | None = None
     work: Cost | None = None
 
     @classmethod
-    def of(cls, stage: str, f: Definition, handle: FunctionHandle, sizes: Mapping[str, int]) -> Row:
-        """The costs of a definition whose program `handle` calls."""
+    def of(
+        cls,
+        stage: str,
+        f: Definition,
+        sizes: Mapping[str, int],
+        handle: FunctionHandle | None = None,
+    ) -> Row:
+        """The costs of a definition, and of its run if there is a function to call."""
         both = figure(f.body, sizes), work(f.body, sizes)
-        return cls(stage, run_of(f, handle, sizes), *both)
+        return cls(stage, None if handle is None else run_of(f, handle, sizes), *both)
 
     @property
     def lines(self) -> dict[str, Cost]:
         """The costs under their headings."""
         own = {"figure 11": self.figure, "work": self.work}
-        ran = {"work of the run": self.run.work, "counted": self.run.counted}
-        return {name: c for name, c in own.items() if c is not None} | ran
+        out = {name: c for name, c in own.items() if c is not None}
+        if self.run is not None:
+            out |= {"work of the run": self.run.work, "counted": self.run.counted}
+        return out
 
 
 def table(rows: Sequence[Row]) -> list[str]:
@@ -138,6 +146,8 @@ class Account:
     gradient: Row
     mode: Row
     """Gradient mode of the reversible program."""
+    others: Sequence[Row]
+    """Other forms of the derivatives, as terms."""
     nesting: int
     kappa: float
 
@@ -157,4 +167,4 @@ class Account:
             f"work of the gradient {self.ratio:.2f} times the function's, at most "
             f"{self.bound:g}: kappa {self.kappa:.3g}, NAO {self.nesting}"
         )
-        return "\n".join([*table([self.source, self.gradient, self.mode]), last])
+        return "\n".join([*table([self.source, self.gradient, self.mode, *self.others]), last])

@@ -30,6 +30,7 @@ from rvm_pure.choice import (
     Form,
     choose,
     derived,
+    forms,
     nominal,
 )
 from rvm_pure.cost import Cost, kappa, nesting
@@ -243,16 +244,23 @@ class PureFunction:
         try:
             stages = {"source": self, "gradient": self.gradient(wrt)}
             source, gradient = (
-                Row.of(name, f.definition, f._exchanged[f.name], lengths)
+                Row.of(name, f.definition, lengths, f._exchanged[f.name])
                 for name, f in stages.items()
             )
+            found = [] if wrt else forms(self.definition)
+            others = [
+                Row.of(form.name, form.definition, lengths)
+                for form in found
+                if form.definition is not None and form.name != "gradient"
+            ]
             run = run_with_adjoints(self.definition, self._exchanged[self.name], lengths)
         except (ValueError, KeyError) as error:
             raise UsageError(
                 "U006", f"what `{self.name}` costs is not known: {error}", hint="name all lengths"
             ) from None
         body = self.definition.body
-        return Account(source, gradient, Row(MODE, run), nesting(body), kappa(body))
+        mode = Row(MODE, run)
+        return Account(source, gradient, mode, others, nesting(body), kappa(body))
 
     @contextmanager
     def _faults(self) -> Iterator[None]:

@@ -88,6 +88,8 @@ def test_the_account_and_what_the_machine_counts() -> None:
     assert found.source.run.counted.mults == 100 and found.source.run.counted.adds >= 99
     # The gradient by the term is the other array; gradient mode takes each factor apart.
     assert found.gradient.run.counted.mults == 0 and found.mode.run.counted.mults >= 200
+    assert {row.stage for row in found.others} == {"direct", "unf-reverse"}
+    assert all(row.work.mults % 100 == 0 for row in found.others)
     assert found.nesting == 1 and found.bound == 12 and found.ratio < 0.01
     with pytest.raises(UsageError):
         functions(DOT)["dot"].cost()
@@ -120,7 +122,7 @@ def modes(seeds: range) -> float:
         pull = Pullback(handle.target, values, counting)
         pull.seed("out")
         pull(check=False)
-        there, back = (row.run for row in counting.rows)
+        there, back = counting.runs.values()
         ratio = back.work.total / max(1, there.work.total)
         # Whatever the nesting: each line is differentiated once.
         assert ratio <= 6 and back.counted.arithmetic <= 6 * max(1, there.counted.arithmetic), text

@@ -29,7 +29,7 @@ from rvm_tools.requests import FunctionRequest, Output, answer
 from rvm_tools.runs import page_width
 
 if TYPE_CHECKING:
-    from rvm_pure.account import Row
+    from rvm_pure.account import Run
 
     from rvm.derive.differences import GradCheck
 
@@ -71,8 +71,8 @@ class _GradientAnswer:
     check: GradCheck | None = None
     error: Result | None = None
     """The possible error of each number of the adjoints."""
-    cost: list[Row] | None = None
-    """The costs of the runs forwards and back."""
+    cost: dict[str, Run] | None = None
+    """The costs of the runs forwards and back, by what a run is called."""
 
 
 def differentiate(request: GradientRequest) -> None:
@@ -180,7 +180,7 @@ def _found(
         pull.ticks,
         drifts(handle.function, before, after),
         astray,
-        cost=None if counting is None else counting.rows,
+        cost=None if counting is None else counting.runs,
     )
     if request.error:
         found.error = adjoints.info.error
@@ -214,10 +214,10 @@ def _print(found: _GradientAnswer) -> None:
         for line in derivatives.table(found.function, found.inputs, found.error, width, "error"):
             click.echo(line)
     if found.cost is not None:
-        from rvm_pure.account import table
+        from rvm_pure.account import Row, table
 
-        there, back = (row.run.work.total for row in found.cost)
-        click.echo("\n".join(["", *table(found.cost)]))
+        there, back = (run.work.total for run in found.cost.values())
+        click.echo("\n".join(["", *table([Row(way, run) for way, run in found.cost.items()])]))
         click.echo(
             f"work of the run back {back / max(1, there):.2f} times that of the run forwards"
         )
@@ -248,12 +248,9 @@ def _as_json(found: _GradientAnswer, handle: FunctionHandle) -> dict[str, Any]:
     if found.error is not None:
         out["info"]["error"] = derivatives.nested_json(found.error)
     if found.cost is not None:
-        runs = ("forwards", "back")
+        runs = zip(("forwards", "back"), found.cost.values(), strict=True)
         out["cost"] = {
-            way: {
-                name: c.by_class for name, c in (("work", r.run.work), ("counted", r.run.counted))
-            }
-            for way, r in zip(runs, found.cost, strict=True)
+            way: {"work": run.work.by_class, "counted": run.counted.by_class} for way, run in runs
         }
     if found.hessian is not None:
         out["hessian"] = derivatives.nested_json(found.hessian)
