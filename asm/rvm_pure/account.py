@@ -93,7 +93,7 @@ def run_with_adjoints(f: Definition, handle: FunctionHandle, sizes: Mapping[str,
     pull = Pullback(handle.target, dict(values), watch)
     pull.seed(handle.parameters[0])
     pull(check=False)
-    needed = unread(handle.function) is None
+    needed = unread(handle.target.program, handle.target.name) is None
     return Run.of(c for way, c in watch.counts.items() if needed or way != "forwards")
 
 
