@@ -6,7 +6,7 @@ anything has changed, and the reference engine executes the tick.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import cast
 
 from rvm.emit.python.printer import Printer
@@ -51,14 +51,8 @@ class CallPrinter(Printer):
         self.builder.begin()
         apart(self.builder, clashes)
         self.text.print(self.builder.items)
-        given = "".join(self.value(a) + ", " for a in call.args)
-        enter = [*self._lines, f"inner = [{given}]"]
-        for k in range(len(call.args)):
-            for axis, dim in enumerate(callee.registers[k].dims):
-                if dim is not None:
-                    enter.append(f"if inner[{k}].shape[{axis}] != {_length(dim)}: trouble()")
-        more = len(callee.registers) - len(call.args)
-        enter.append(f"return inner + [{'None, ' * more}]" if more else "return inner")
+        given = list(map(self.value, call.args))
+        enter = [*self._lines, *entered(callee, given)]
         leave = self._leave(call, changed, notes) or ["pass"]
         heads = (f"def enter{suffix}(regs):", enter), (f"def leave{suffix}(regs, inner):", leave)
         return "".join(f"{head}\n    " + "\n    ".join(body) + "\n" for head, body in heads)
@@ -88,6 +82,17 @@ class CallPrinter(Printer):
         note(b, notes)
         self.text.print(b.items)
         return self._lines
+
+
+def entered(callee: Function, given: Sequence[str]) -> Iterator[str]:
+    """Lines that return a callee's registers with the values given, whose lengths must be right."""
+    yield f"inner = [{''.join(f'{value}, ' for value in given)}]"
+    for k in range(len(given)):
+        for axis, dim in enumerate(callee.registers[k].dims):
+            if dim is not None:
+                yield f"if inner[{k}].shape[{axis}] != {_length(dim)}: trouble()"
+    more = len(callee.registers) - len(given)
+    yield f"return inner + [{'None, ' * more}]" if more else "return inner"
 
 
 def _length(dim: Expr) -> str:

@@ -10,13 +10,14 @@ import numpy as np
 from rvm.emit.numpy.places import view_of
 from rvm.emit.numpy.printer import LanePrinter
 from rvm.emit.numpy.reuse import reused
+from rvm.emit.python.calls import entered
 from rvm.engines.lanes.arrays import form_of, wide
 from rvm.engines.lanes.plan import LanePlan, Op
 from rvm.engines.lanes.segment import opening
 from rvm.engines.lanes.support import LANE_NAMES, Context, by_lane, defined, must
 from rvm.engines.lanes.uniform import place_varies, varies
 from rvm.engines.support import Trouble, defined_in
-from rvm.expr import Apply, Const, Expr, Place, places
+from rvm.expr import Expr, Place, places
 from rvm.numbers import NumberSystem, system
 from rvm.numbers.base import differing
 from rvm.numbers.rounding import passed_drift
@@ -111,16 +112,7 @@ class CallSite:
     def _entering(self, printer: LanePrinter) -> list[str]:
         printer.apart(self.op.clashes)
         values = [self._argument(printer, k, a) for k, a in enumerate(self.call.args)]
-        lines = printer.taken()
-        lines.append(f"inner = [{''.join(v + ', ' for v in values)}]")
-        function = self.callee.code.function
-        for k in range(len(self.call.args)):
-            for axis, dim in enumerate(function.registers[k].dims):
-                if dim is not None:
-                    lines.append(f"if inner[{k}].shape[{axis}] != {_length(dim)}: trouble()")
-        more = len(function.registers) - len(self.call.args)
-        lines.append(f"return inner + [None] * {more}")
-        return lines
+        return [*printer.taken(), *entered(self.callee.code.function, values)]
 
     def _argument(self, printer: LanePrinter, k: int, arg: Expr) -> str:
         """The argument for parameter k."""
@@ -175,13 +167,3 @@ class CallSite:
         else:
             text = printer.value(arg)
             printer.line(f"returned(_ctx, {sys}, inner[{k}], {text}, False, {restored}, _W)")
-
-
-def _length(dim: Expr) -> str:
-    """A parameter's length as an expression over the callee's registers."""
-    match dim:
-        case Const(v):
-            return repr(v)
-        case Apply("dim", (Place(reg, ()), Const(axis))):
-            return f"inner[{reg}].shape[{axis}]"
-    raise TypeError(f"a parameter's length is a constant or another's length, not {dim!r}")
