@@ -29,10 +29,10 @@ from rvm.run.lanes import LaneRun, run_lanes
 from rvm.run.machine import Machine
 from rvm.run.raw import Run
 from rvm.run.results import Result
+from rvm.run.transaction import Check
 from rvm.state import Options
 from rvm.types import RegisterType, Stack, elem_of, rank_of
 
-Check = Callable[[Sequence[Any], float], None]
 Errors = dict[int, Any]
 """The possible absolute error of each number, by parameter register."""
 
