@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.derive.estimate import Evidence, copied
+from rvm.derive.estimate import Evidence
 from rvm.derive.gate import are_finite, check_returned, later
 from rvm.derive.gradients import Judge, loss_place, seed_place
 from rvm.derive.left_out import able, left_out, slots_named
@@ -30,6 +30,7 @@ from rvm.ir.fills import fills
 from rvm.isa import place as typed_place
 from rvm.numbers import system
 from rvm.program import Function, Program
+from rvm.run.backup import copied
 from rvm.run.binding import bind
 from rvm.run.direct import is_direct
 from rvm.run.intake import ODD, Intake, address_of, takes

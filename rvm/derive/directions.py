@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from rvm.derive.estimate import copied
 from rvm.derive.gate import gradient_check
 from rvm.derive.gradients import Pullback, raw_inputs
 from rvm.derive.named import add_seeds, bar_layout, zero_dual
@@ -17,6 +16,7 @@ from rvm.derive.sweep import Shape, Sweep, units
 from rvm.derive.target import Target
 from rvm.faults import RvmError
 from rvm.program import Function, Program
+from rvm.run.backup import copied
 from rvm.run.binding import outside, result
 from rvm.run.raw import Run
 from rvm.run.results import Result, values_of

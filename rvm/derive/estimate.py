@@ -34,6 +34,7 @@ from rvm.numbers.rounding import (
     magnitude,
 )
 from rvm.program import Function, Program
+from rvm.run.backup import copied
 from rvm.run.raw import Run
 from rvm.state import Options
 from rvm.transform.duals import bar_slots, bar_type
@@ -297,13 +298,6 @@ def otherwise(program: Program, options: Options, seed: int) -> tuple[Program, O
 def same(a: Duals, b: Duals) -> bool:
     """Whether all of `b` is in `a`, to the bit, ignoring signs of zeros and kinds of NaN."""
     return all(np.array_equal(a[k], b[k], equal_nan=True) for k in b)
-
-
-def copied(value: Any) -> Any:
-    """A raw value that a run may change."""
-    if isinstance(value, np.ndarray):
-        return value.copy()
-    return list(value) if isinstance(value, list) else value
 
 
 def _bar(function: Function, k: int) -> RegisterType:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rvm.codes.words import with_article
-from rvm.derive.estimate import Estimate, Evidence, copied, muted, same
+from rvm.derive.estimate import Estimate, Evidence, muted, same
 from rvm.derive.gate import Verdict, check_returned, later, strays
 from rvm.derive.left_out import left_out, slots_named
 from rvm.derive.named import add_seeds, by_parameter, named_duals, named_errors, zero_dual
@@ -26,6 +26,7 @@ from rvm.image import image_of
 from rvm.numbers import system
 from rvm.numbers.residue import Residue
 from rvm.program import Function, Program
+from rvm.run.backup import copied
 from rvm.run.binding import bind, result
 from rvm.run.doors import door
 from rvm.run.machine import Machine

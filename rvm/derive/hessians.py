@@ -17,7 +17,7 @@ import numpy as np
 
 from rvm.codes.words import instead
 from rvm.derive.directions import Pushforward, Seeds
-from rvm.derive.estimate import Estimate, Evidence, copied
+from rvm.derive.estimate import Estimate, Evidence
 from rvm.derive.gate import later
 from rvm.derive.gradients import Judge, Pullback, Watch, unwatched
 from rvm.derive.matrices import MatrixJudge, curving
@@ -35,6 +35,7 @@ from rvm.derive.sweep import (
 from rvm.derive.target import Target
 from rvm.derive.taylor import propagate
 from rvm.faults import UsageError
+from rvm.run.backup import copied
 from rvm.run.results import Info, Result
 from rvm.transform.duals import bar_slots
 from rvm.transform.programs import tangent_program

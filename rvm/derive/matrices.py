@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.derive.directions import Pushforward, Seeds
-from rvm.derive.estimate import Estimate, Evidence, copied, muted
+from rvm.derive.estimate import Estimate, Evidence, muted
 from rvm.derive.gate import gradient_check, later
 from rvm.derive.gradients import Pullback
 from rvm.derive.named import by_names, chosen, leaves, zero_dual
@@ -27,6 +27,7 @@ from rvm.derive.target import Target
 from rvm.image.nudged import nudged
 from rvm.numbers.rounding import INFINITY, STEPS
 from rvm.program import Layout, Program
+from rvm.run.backup import copied
 from rvm.run.results import Info, Result
 from rvm.transform.duals import bar_slots, bar_type
 from rvm.transform.programs import gradient_program, tangent_program

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rvm.derive.estimate import SEEDS, copied, muted, otherwise
+from rvm.derive.estimate import SEEDS, muted, otherwise
 from rvm.derive.named import by_parameter
 from rvm.derive.target import Target
 from rvm.faults import RvmError
@@ -23,6 +23,7 @@ from rvm.numbers import system
 from rvm.numbers.base import differing
 from rvm.numbers.rounding import REPEATS, ULPS
 from rvm.program import Function, Program
+from rvm.run.backup import copied
 from rvm.run.binding import rows_of
 from rvm.run.lane_binding import Lanes
 from rvm.run.lanes import LaneRun, run_lanes

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.derive.estimate import copied
 from rvm.engines.auto import A_CALL, choice_of, is_warm
 from rvm.image import image_of
 from rvm.numbers import system
 from rvm.program import Program
+from rvm.run.backup import copied
 from rvm.run.lanes import run_lanes
 from rvm.run.raw import Run
 from rvm.state import Options

@@ -111,9 +111,9 @@ def residue(
 
     R017 where it `returns`: an adjoint was computed from it meanwhile.
 
-    `size` and `updates` say how large the place has been, see `rvm.numbers.rounding`; no size: it
-    holds its value by construction.  A NaN passes where a NaN is expected: it is what the value was
-    made of, and is known.
+    `size` and `updates` say how large the place has been, see `rvm.numbers.rounding`; no size, or
+    infinitely many updates: it holds its value by construction.  A NaN passes where a NaN is
+    expected: it is what the value was made of, and is known.
     """
     tolerance = state.options.tolerance
     differs = differing(held, expected, bits=logged or tolerance == 0)
@@ -127,6 +127,8 @@ def residue(
     gap, magnitude = _gap(held, expected, differs)
     if not math.isfinite(gap):
         raise _other(state, sys, name, held, expected, ("the difference is not finite",))
+    if updates == math.inf:
+        size = None
     if size is None and state.edited and tolerance is None:
         # What was changed from outside is not known by construction.
         size, updates = gap, PASSED

@@ -21,12 +21,15 @@ from _signal import getsignal  # type: ignore[import-not-found]
 from _signal import signal as set_handler
 from collections import deque
 from collections.abc import Callable
+from functools import wraps
 from opcode import opmap
 from types import CodeType, FrameType, TracebackType
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from rvm.faults import Interrupted
 
+P = ParamSpec("P")
+T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., object])
 
 _DEFERS: dict[CodeType, bool] = {}
@@ -251,6 +254,29 @@ def is_ctrl_c(error: BaseException | None) -> bool:
     while trace.tb_next is not None:
         trace = trace.tb_next
     return trace.tb_frame.f_code.co_code[trace.tb_lasti] != _RAISE
+
+
+def told(error: KeyboardInterrupt, hint: str | None) -> KeyboardInterrupt:
+    """`Interrupted` for Ctrl-C, with a hint unless that is None; other exceptions unchanged."""
+    found = interrupted() if is_ctrl_c(error) else error
+    if hint is not None and isinstance(found, Interrupted):
+        found.hint = hint
+    return found
+
+
+def asked(function: Callable[P, T], hint: str | None = None) -> Callable[P, T]:
+    """Wrap a function or a property that changes nothing: for Ctrl-C it raises `Interrupted`."""
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except KeyboardInterrupt as error:
+            if (found := told(error, hint)) is error:
+                raise
+            raise found from None
+
+    return called
 
 
 def followed(first: BaseException | None, later: BaseException) -> BaseException:

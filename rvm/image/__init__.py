@@ -234,7 +234,7 @@ class Image:
         self._codes: dict[tuple[str, bool], Code] = {}
         self._sizes: dict[object, Any] = {}
         self._changes = Changes(program)
-        self._strays: dict[str, bool] = {}
+        self._forgets: dict[str, bool] = {}
         self.heat: Counter[str] = Counter()
         """Ticks that runs of each function have taken so far, as far as engines care to count."""
 
@@ -294,10 +294,15 @@ class Image:
 
     def strays(self, name: str) -> bool:
         """Whether a way back without a log may take other ticks than the way there."""
-        found = self._strays.get(name)
+        return any(self.code(f, False).telling is not None for f in self.reachable(name))
+
+    def forgets(self, name: str) -> bool:
+        """Whether values are dropped, which a way back without a log does not lead past again."""
+        found = self._forgets.get(name)
         if found is None:
-            found = any(self.code(f, False).telling is not None for f in self.reachable(name))
-            self._strays[name] = found
+            codes = (self.program.function(f).code for f in self.reachable(name))
+            found = any(instr.op in ("drop", "fresh") for code in codes for instr in code)
+            self._forgets[name] = found
         return found
 
     def recurs(self, name: str) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
+from rvm.host.signals import asked
 from rvm.library.handle import FunctionHandle, Inputs, Library
 from rvm.program import AnyProgram, program_of
-from rvm.run.doors import told
 from rvm.transform import gradient as differentiate
 from rvm.transform import invert as inverse
 from rvm.transform import tangent as tangents
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from rvm.derive.differences import GradCheck
 
 
+@asked
 def invert(program: AnyProgram) -> Library:
     """The program in which every function is the inverse of the function of that name."""
     return Library(inverse(program_of(program)))
 
 
+@asked
 def gradient(
     program: AnyProgram, function: str | None = None, *, loss: str | None = None
 ) -> Library:
@@ -28,11 +30,13 @@ def gradient(
     return Library(differentiate(program_of(program), function, loss=loss))
 
 
+@asked
 def tangent(program: AnyProgram, function: str | None = None) -> Library:
     """The program that computes tangents of a function; see `rvm.transform.tangent`."""
     return Library(tangents(program_of(program), function))
 
 
+@asked
 def check_grad(
     f: FunctionHandle,
     given: Inputs | None = None,
@@ -60,10 +64,5 @@ def check_grad(
     """
     from rvm.derive.differences import compared
 
-    try:
-        target, values = f.target_of(given, inputs)
-        return compared(target, values, loss, wrt, step, tolerance, most)
-    except KeyboardInterrupt as error:
-        if (found := told(error)) is error:
-            raise
-        raise found from None
+    target, values = f.target_of(given, inputs)
+    return compared(target, values, loss, wrt, step, tolerance, most)

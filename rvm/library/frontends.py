@@ -22,6 +22,7 @@ from typing import TypedDict, Unpack
 from rvm.codes.words import described, instead
 from rvm.faults import AssemblyError, BytecodeError, UsageError, Where
 from rvm.host.read import DATA, read_bytes, read_stream
+from rvm.host.signals import asked
 from rvm.library.handle import Library
 from rvm.program import AnyProgram, Program
 
@@ -89,6 +90,7 @@ def check_suffix(path: Path) -> None:
         )
 
 
+@asked
 def load(
     path: str | Path,
     *,
@@ -126,6 +128,7 @@ def load(
         raise
 
 
+@asked
 def loads(
     data: bytes,
     name: str,
@@ -159,6 +162,7 @@ def _decoded(data: bytes, name: str) -> Program:
     return program
 
 
+@asked
 def assemble(
     text: str,
     name: str = "<text>",

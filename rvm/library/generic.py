@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, cast
 
 from rvm.derive.target import Target
 from rvm.faults import UsageError
+from rvm.host.signals import asked
 from rvm.library.description import Documented, documentation
 from rvm.library.handle import FunctionHandle
 from rvm.program import Program
@@ -79,11 +80,13 @@ class GenericFunction(FunctionHandle, Generic[P]):
         self._last: tuple[Program, FunctionHandle] | None = None
 
     @property
+    @asked
     def program(self) -> Program:  # type: ignore[override]
         """The program: that of the text, or the one that serves all arguments."""
         found = self.origin.program()
         return self._alone().program if found is None else found
 
+    @asked
     def of(self, /, *args: Any, **inputs: Any) -> FunctionHandle:
         """The function for the types of these arguments.
 
@@ -93,6 +96,7 @@ class GenericFunction(FunctionHandle, Generic[P]):
         """
         return self._for(*self._given(args, inputs))
 
+    @asked
     def for_values(self, values: Mapping[str, Any]) -> FunctionHandle:
         return self._for(*self._taking(self._options, dict(values)))
 
@@ -129,6 +133,7 @@ class GenericFunction(FunctionHandle, Generic[P]):
         return self._options
 
     @property
+    @asked
     def target(self) -> Target:  # type: ignore[override]
         return self._alone().target
 
@@ -165,10 +170,12 @@ class GenericFunction(FunctionHandle, Generic[P]):
     def _other(self, undo: bool, options: Options) -> GenericFunction[P]:
         return GenericFunction(self.origin, undo=undo, options=options)
 
+    @asked
     def machine(self, /, *args: Any, **inputs: Any) -> Machine:
         origin, options, values = self._given(args, inputs)
         return self._for(origin, options, values).machine(**values)
 
+    @asked
     def __call__(self, /, *args: P.args, **inputs: P.kwargs) -> Result:
         if len(args) == 1 and is_of_a_run(args[0]):
             # A result of a strict run, which is taken back by the log that it keeps.
@@ -181,10 +188,12 @@ class GenericFunction(FunctionHandle, Generic[P]):
         handle = self._for(origin, options, values)
         return origin.finished(handle(**values), handle.name)
 
+    @asked
     def pullback(self, /, *args: Any, **inputs: Any) -> Pullback:
         origin, options, values = self._given(args, inputs)
         return self._for(origin, options, values).pullback(**values)
 
+    @asked
     def target_of(
         self, given: Mapping[str, Any] | None, inputs: Mapping[str, Any]
     ) -> tuple[Target, dict[str, Any]]:
@@ -216,11 +225,13 @@ class GenericFunction(FunctionHandle, Generic[P]):
         return options, self.origin.completed(values, len(args))
 
     @property
+    @asked
     def source(self) -> str:
         """The program in the assembly language, if it does not depend on types; see `source_of`."""
         handle = self._alone()
         return self.origin.source(handle.program, handle.name)
 
+    @asked
     def source_of(self, /, *args: Any, **inputs: Any) -> str:
         """The program for the types of these arguments, in the assembly language."""
         origin, options, values = self._given(args, inputs)

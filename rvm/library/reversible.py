@@ -15,6 +15,7 @@ from types import FunctionType
 from typing import Any, ParamSpec, Protocol
 
 from rvm.faults import UsageError
+from rvm.host.signals import asked
 from rvm.library.generic import GenericFunction
 from rvm.program import Program
 from rvm.run.results import Result
@@ -151,6 +152,7 @@ def _again(module: str, name: str, undo: bool, options: Options) -> GenericFunct
 class Decorator:
     """`rvm.reversible`: makes a Python function one of the machine."""
 
+    @asked
     def __call__(self, function: Callable[P, None]) -> GenericFunction[P]:
         """Return the function as a reversible one, with inverse, gradients and the rest.
 
@@ -166,6 +168,7 @@ class Decorator:
         made: GenericFunction[P] = GenericFunction(PythonOrigin(function))
         return update_wrapper(made, function)  # type: ignore[return-value]
 
+    @asked
     def source(
         self, text: str, globals: dict[str, Any] | None = None, name: str = ""
     ) -> GenericFunction[...]:

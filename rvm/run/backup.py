@@ -20,10 +20,11 @@ TRIES = 1_000
 
 def snapshot(function: Function, regs: list[Any]) -> list[Any]:
     """Copies of everything of the caller's that a run could change."""
-    return [_copied(regs[k]) for k in range(function.n_args)]
+    return [copied(regs[k]) for k in range(function.n_args)]
 
 
-def _copied(v: Any) -> Any:
+def copied(v: Any) -> Any:
+    """A raw value that a run may change."""
     return v.copy() if isinstance(v, np.ndarray) else list(v) if isinstance(v, list) else v
 
 

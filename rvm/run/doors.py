@@ -12,8 +12,8 @@ from inspect import Parameter
 from typing import Any, ParamSpec, TypeVar
 
 from rvm.codes.words import instead
-from rvm.faults import InputError, Interrupted, UsageError
-from rvm.host.signals import interrupted, is_ctrl_c
+from rvm.faults import InputError, UsageError
+from rvm.host.signals import told
 from rvm.run.machine import OPTION_NAMES
 
 P = ParamSpec("P")
@@ -42,7 +42,7 @@ def door(method: Callable[P, T]) -> Callable[P, T]:
                 error.hint = _misspelt(method, args[0], kwargs) or error.hint
             raise
         except KeyboardInterrupt as error:
-            if (found := told(error)) is error:
+            if (found := told(error, UNCHANGED)) is error:
                 raise
             raise found from None
         except TypeError as error:
@@ -52,14 +52,6 @@ def door(method: Callable[P, T]) -> Callable[P, T]:
         raise _refused(method, args[0], len(args) - 1, kwargs)
 
     return called
-
-
-def told(error: KeyboardInterrupt) -> KeyboardInterrupt:
-    """The error for Ctrl-C in a call that changes no inputs; other errors are unchanged."""
-    found = interrupted() if is_ctrl_c(error) else error
-    if isinstance(found, Interrupted):
-        found.hint = UNCHANGED
-    return found
 
 
 def _misspelt(method: Any, handle: Any, named: Iterable[str]) -> str:
@@ -100,6 +92,3 @@ def _refused(method: Any, handle: Any, positional: int, named: Collection[str]) 
     hint = f"`{name}({', '.join(shown)})`"
     near = _misspelt(method, handle, named)
     return UsageError("U005", message, hint=f"{near} {hint}" if near else hint)
-
-
-__all__ = ["door", "told"]

@@ -9,7 +9,7 @@ from operator import index
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from numpy import errstate
+import numpy as np
 
 from rvm.codes.words import described
 from rvm.engines import ENGINES, counting, engine, having
@@ -28,6 +28,7 @@ from rvm.host.signals import Listening, at_once, deferred, left_whole, listen
 from rvm.image import Code, image_of
 from rvm.numbers.residue import not_its_own
 from rvm.program import AnyProgram, Program, program_of, unknown_function
+from rvm.run.backup import copied
 from rvm.run.binding import Own, bind, held_in, outside, result
 from rvm.run.bits import with_bits
 from rvm.run.results import Info, Result
@@ -136,6 +137,13 @@ class Machine:
         self._counts: Counts | None = None
         self._watchful: Engine | None = None
         self.state = State(Frame(code, regs), options)
+        self.work = 0
+        """The number of ticks executed so far, in both directions."""
+        changed = image_of(program).inout[code.name] if self._forgets else ()
+        self._begun = {k: copied(regs[k]) for k in changed}
+        """What the function changes as it was at the beginning, where the way back forgets."""
+        self._astray = False
+        """Whether the machine is on such a way back, between the times of the way there."""
         self.on_progress: Callable[[Machine], object] | None = None
         """A callback called about every twentieth of a second while the machine runs."""
 
@@ -278,27 +286,21 @@ class Machine:
     def step(self, n: int = 1) -> int:
         """Execute `n` ticks (backwards if negative), or fewer at either end; return how many."""
         n = _whole(n, "ticks are")
-        if n >= 0:
-            return self._advance(n, 1)
-        if not self._strays:
-            return self._advance(-n, -1)
         here = self.time
-        return here - self._return(here + n)
+        if self._forgets and (n < 0 or self._astray):
+            return abs(self._return(max(here + n, 0)) - here)
+        return self._advance(abs(n), 1 if n >= 0 else -1)
 
     def run(self) -> Machine:
         """Run forwards to the end."""
+        if self._astray:
+            self._return(self.time)
         self._advance(None, 1)
         return self
 
     def run_back(self) -> Machine:
         """Run backwards to the beginning."""
-        if self._strays:
-            from rvm.run.retreat import come_out
-
-            come_out(self.state, self.program, self.go)
-        self._advance(None, -1)
-        if self._strays and self.state.at_end:
-            self.state.time = 0
+        self._undo(None)
         return self
 
     def go(self, ticks: int | None = None) -> int:
@@ -307,9 +309,7 @@ class Machine:
         Traps are those with which `rvm.probes` armed the state.  Return the number of ticks
         executed.
         """
-        if self.direction > 0 or self.state.armed or not self._strays:
-            return self._advance(ticks, self.direction)
-        return self.step(-self.time if ticks is None else -ticks)
+        return self._advance(ticks, 1) if self.direction > 0 else self._undo(ticks)
 
     def seek(self, time: int) -> int:
         """Go to a time, in either direction, or as far as possible; return the time reached."""
@@ -319,25 +319,73 @@ class Machine:
         return self.time
 
     @property
-    def _strays(self) -> bool:
-        """Whether the way back may take other ticks than the way there."""
+    def _forgets(self) -> bool:
+        """Whether the way back may lead past other states than the way there."""
         state = self.state
         code = state.frames[0].code
-        return state.residue is None and code.image.strays(code.name)
+        return state.residue is None and code.image.forgets(code.name)
+
+    def _undo(self, ticks: int | None) -> int:
+        """Execute the inverse code; there is no time before the beginning."""
+        if self.state.armed or not self._forgets:
+            return self._advance(ticks, -1)
+        from rvm.run.retreat import come_out
+
+        state, before = self.state, self.work
+
+        def left() -> int | None:
+            return None if ticks is None else ticks - (self.work - before)
+
+        def out() -> bool:
+            self._advance(left(), -1)
+            return left() != 0
+
+        self._astray = True
+        try:
+            come_out(state, self.program, out)
+            self._advance(left(), -1)
+        except RvmError as error:
+            error.time = error.time and max(error.time, 0)
+            raise
+        finally:
+            state.time = 0 if state.at_end else max(state.time, 1)
+            self._astray = not state.at_end
+        return self.work - before
 
     def _return(self, time: int) -> int:
-        """Go back to a time by way of the beginning, and face back; return the time reached."""
-        if time <= 0:
-            return self.run_back().time
-        seen = self.state.options
+        """Go to a time by way of the beginning, facing back if it is earlier; return it."""
+        self._whole()
+        here, seen = self.time, self.state.options
         self.state.options = seen.unseen()
         try:
-            self.run_back()
+            if self.state.edited:
+                self.run_back()
+            else:
+                with Listening():
+                    self._begin_again()
             self._advance(time, 1)
         finally:
             self.state.options = seen
-        self.state.turn()
+        if time < here:
+            self.state.turn()
         return self.time
+
+    @deferred
+    def _begin_again(self) -> None:
+        """Put the machine where it began."""
+        old = self.state
+        old.torn = True
+        frame, image = old.frames[0], image_of(self.program)
+        code = image.code(frame.code.name, frame.code.undo == (old.direction > 0))
+        inside = len(frame.regs) - code.function.n_args
+        regs = [*frame.regs[: code.function.n_args], *[None] * inside]
+        for k, value in self._begun.items():
+            if isinstance(value, (np.ndarray, list)):
+                regs[k][:] = value
+            else:
+                regs[k] = value
+        self.state = State(Frame(code, regs), old.options)
+        self._astray = False
 
     def _whole(self) -> None:
         """Raise MachineError R018 if an instruction was left half done."""
@@ -367,7 +415,7 @@ class Machine:
 
         if self.state.direction != direction:
             self.state.turn()
-        if direction < 0 and self._strays:
+        if direction < 0 and self._forgets:
             self.state.retreat()
         fast = self._engine
         if self.state.armed and fast.name not in having("traps"):
@@ -397,6 +445,7 @@ class Machine:
                     # An engine that works by blocks has come to the last ticks before a stop.
                     did = self._engaged(slow.advance, min(ask, 64))
                 done += did
+                self.work += did
                 spent = perf_counter() - began
                 # Engines that work by blocks do a little less than they are asked for.
                 if spent < CHUNK_SECONDS / 2 and did * 2 > ask:
@@ -432,7 +481,7 @@ class Machine:
             step(state)
             return ticks
 
-        with errstate(all="ignore"):
+        with np.errstate(all="ignore"):
             return self._engaged(once, 1)
 
     def _engaged(self, advance: Callable[[State, int], int], ask: int) -> int:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
+
+from rvm.host.signals import asked
 
 
 class Rounding(Protocol):
@@ -49,6 +52,7 @@ class Info:
     """The estimator of the error."""
 
     @property
+    @partial(asked, hint="")
     def error(self) -> Result | None:
         """The estimated absolute error of each number; None if it is not known.
 
@@ -57,6 +61,7 @@ class Info:
         """
         return None if self.judge is None else self.judge.error
 
+    @partial(asked, hint="")
     def estimate(self) -> None:
         """Compute the error now."""
         if self.judge is not None:
@@ -92,6 +97,7 @@ class Result(Mapping[str, Any]):
         _set_info(self, info)
 
     @property
+    @asked
     def info(self) -> Info:
         """The rounding in the run.  Records, which are not results of runs, have no info."""
         found = self._info

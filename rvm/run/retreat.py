@@ -11,11 +11,11 @@ from rvm.program import Program
 from rvm.state import State
 
 
-def come_out(state: State, program: Program, go: Callable[[], object]) -> None:
+def come_out(state: State, program: Program, go: Callable[[], bool]) -> None:
     """Reverse a state, and go to where no frame is inside code that is executed only forwards.
 
-    `go` runs the state to its next stop.  From there on, the registers that distinguish the
-    directions are false.
+    `go` runs the state to its next stop, and says whether it may go on.  From there on, the
+    registers that distinguish the directions are false.
     """
     if state.direction > 0:
         state.turn()
@@ -23,7 +23,8 @@ def come_out(state: State, program: Program, go: Callable[[], object]) -> None:
         depth, out = found
         arm(state, Armory(image_of(program), _traps), {}, {depth: out})
         try:
-            go()
+            if not go():
+                return
         finally:
             disarm(state)
 

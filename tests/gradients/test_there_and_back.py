@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gradients.agreeing import ENGINES
+from gradients.agreeing import ENGINES, bits
 from rvm_tools.debug import Session
-from sizes import first_and_another, part, sized, thin, wide
+from sizes import first_and_another, part, sized, some, thin, wide
 
 import rvm
 from rvm.engines import LAW
 from rvm.faults import InvertibilityError
 from rvm.image import image_of
+from rvm.state import Frame
 from rvm.stmt import Free
 from rvm.transform.derived import MARKS
 
@@ -115,12 +116,17 @@ def test_right_programs_come_back(mark: str, undo: bool, t: str) -> None:
             (~outer)(**outer(**given, engine=engine), engine=engine)
 
 
-def position(machine: rvm.Machine) -> list[tuple[str, bool, int]]:
-    """Where a machine stands, seen facing forwards."""
+def frames(machine: rvm.Machine) -> list[Frame]:
+    """Copies of a machine's frames, facing forwards."""
     state = deepcopy(machine.state)
     if state.direction < 0:
         state.turn()
-    return [(f.code.name, f.code.undo, f.pc) for f in state.frames]
+    return state.frames
+
+
+def position(machine: rvm.Machine) -> list[tuple[str, bool, int]]:
+    """Where a machine stands, seen facing forwards."""
+    return [(f.code.name, f.code.undo, f.pc) for f in frames(machine)]
 
 
 STRAYING = """
@@ -215,6 +221,38 @@ def test_times_are_those_of_the_way_there(engine: str, strict: bool) -> None:
             assert all(np.allclose(machine.result[n], v, 1e-12, 1e-12) for n, v in end.items())
 
 
+@thin
+@pytest.mark.parametrize("undo", [False, True])
+@pytest.mark.parametrize("mark", MARKS)
+@sized
+def test_any_time_has_the_state_of_a_run_to_it(mark: str, undo: bool) -> None:
+    """From whichever side, and although accumulators begin as zero: bits, where the way back may
+    take other ticks; elsewhere up to the rounding of the way back."""
+    for seed in range(part(40)):
+        outer = rvm.assemble(program(seed, "f64", mark, undo)).outer
+        rng = random.Random(seed)
+        for engine in first_and_another(ENGINES, (seed, mark, undo)):
+            given = inputs(seed, "f64", 0) | {"e": 0.0, "y_b": 0.0}
+            length = (
+                rvm.Machine(outer.program, "outer", engine=engine, **deepcopy(given)).run().time
+            )
+            machine = rvm.Machine(outer.program, "outer", engine=engine, **deepcopy(given))
+            for _ in range(6):
+                time = rng.randrange(length + 1)
+                fresh = rvm.Machine(outer.program, "outer", engine=engine, **deepcopy(given))
+                assert machine.seek(time) == fresh.seek(time) == time
+                assert position(machine) == position(fresh)
+                have, want = ([f.regs for f in frames(m)] for m in (machine, fresh))
+                if image_of(outer.program).forgets("outer"):
+                    assert bits(have) == bits(want), (seed, engine, time)
+                    assert machine.info == fresh.info
+                    continue
+                for one, two in zip(
+                    machine.registers().values(), fresh.registers().values(), strict=True
+                ):
+                    assert np.allclose(one, two, 1e-12, 1e-12), (seed, engine, time)
+
+
 @sized
 def test_a_session_goes_back_over_the_places_of_the_way_there() -> None:
     for library, name, given in straying()[: part(6)]:
@@ -227,6 +265,41 @@ def test_a_session_goes_back_over_the_places_of_the_way_there() -> None:
         for time in reversed(range(len(places))):
             assert session.time == time and position(session.machine) == places[time]
             session.instruction(1, -1)
+
+
+@sized
+def test_a_session_undoes_by_the_inverse_code_from_anywhere() -> None:
+    """To the beginning, and by some ticks."""
+    rng = random.Random(4)
+    for library, name, given in straying()[: part(6)]:
+        session = Session(library, name, deepcopy(given))
+        length = session.find_end()
+        for time in [length, *rng.sample(range(1, length), 5)]:
+            for ticks in (1, rng.randrange(1, time + 1), None):
+                session.restart()
+                session.goto(time)
+                before = session.machine.work
+                stop = session.compute_back(ticks)
+                assert stop.reason == ("start" if session.machine.time == 0 else "step")
+                if stop.reason == "start":
+                    found = session.machine.registers()
+                    assert all(np.allclose(found[n], v, 1e-12, 1e-12) for n, v in given.items())
+                else:
+                    assert session.machine.work - before == ticks
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@some
+def test_a_run_goes_on_from_a_way_back_that_was_stopped(engine: str) -> None:
+    for library, name, given in straying()[: part(6)]:
+        machine = rvm.Machine(library.program, name, **deepcopy(given), engine=engine)
+        end = bits(machine.run().result)
+        length = machine.time
+        for time in range(0, length, 11):
+            machine.seek(length)
+            machine.state.turn()
+            machine.go(length - time)
+            assert bits(machine.run().result) == end and machine.time == length
 
 
 def test_what_is_run_again_on_a_way_back_is_not_told_again() -> None:

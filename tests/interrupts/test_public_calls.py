@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from interrupts.operations import PROGRAM, ROUNDS
+from interrupts.operations import PROGRAM, ROUNDS, TEXT
 from sizes import first_and_another, part, sized, thin
 
 import rvm
 from rvm.engines import executing
+from rvm.host import signals
 from rvm.library.handle import FunctionHandle
 from rvm.run import doors
 from rvm.run.transaction import AS_BEFORE
@@ -27,9 +28,12 @@ pytestmark = [
     sized,
     pytest.mark.skipif(sys.platform != "linux", reason="the timers are those of Linux"),
 ]
+WRAPPERS = (doors.__file__, signals.__file__)
 HOME = str(Path(rvm.__file__).parent)
 GIVEN: dict[str, Any] = {"loss": "e", "tangents": {"b": 1.0}, "seeds": {"e": 1.0}}
 """The arguments of methods that are no inputs."""
+JUDGED = ("grad", "vjp", "jacobian", "hessian", "hvp", "map.grad")
+"""Those whose results have an error that is computed when it is asked for."""
 SHORT = ("for_values", "target_of", "with_options")
 """Methods that run nothing, and make no programs."""
 
@@ -49,7 +53,17 @@ def calls() -> dict[str, Callable[..., Any]]:
 
                 out[prefix + name] = call
                 call.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]
-    return out
+    return out | {f"{name} error": read_later(out[name]) for name in JUDGED}
+
+
+def read_later(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A call, and then the error of its result."""
+
+    def both(*args: Any, **named: Any) -> Any:
+        return call(*args, **named).info.error
+
+    both.__signature__ = inspect.signature(call)  # type: ignore[attr-defined]
+    return both
 
 
 CALLS = calls()
@@ -80,7 +94,10 @@ def is_inside(error: BaseException) -> bool:
     trace, found = error.__traceback__, False
     while trace is not None:
         code = trace.tb_frame.f_code
-        wraps = code.co_filename == doors.__file__ or trace.tb_lineno == code.co_firstlineno
+        wraps = (
+            code.co_filename in (doors.__file__, signals.__file__)
+            or trace.tb_lineno == code.co_firstlineno
+        )
         found |= code.co_filename.startswith(HOME) and not wraps
         trace = trace.tb_next
     return found
@@ -117,3 +134,54 @@ def test_ctrl_c_in_any_call(name: str) -> None:
                 assert isinstance(error, rvm.Interrupted), (name, engine, error)
                 hint = AS_BEFORE if name == "__call__" else doors.UNCHANGED
                 assert error.hint in (hint, ""), (name, engine, error.hint)
+
+
+def shrunk(e, a, k):  # type: ignore[no-untyped-def]
+    for i in range(k):
+        e += a[i % len(a)] * 0.3
+
+
+def typed(e: rvm.f64, k: rvm.i64) -> None:
+    e += k * 0.3
+
+
+GENERIC = (
+    "func shrunk[T](e: T, a: T[n])\n    for i = 0 to n - 1\n        add e, a[i] * T(0.3)\n    end\n"
+)
+MADE: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "assemble": (lambda: TEXT, rvm.assemble),
+    "gradient": (lambda: rvm.assemble(TEXT), lambda p: rvm.gradient(p, "model")),
+    "tangent": (lambda: rvm.assemble(TEXT), lambda p: rvm.tangent(p, "model")),
+    "invert": (lambda: rvm.assemble(TEXT), rvm.invert),
+    "gradient_program": (lambda: rvm.assemble(TEXT).model, lambda f: f.gradient_program),
+    "for_values": (
+        lambda: rvm.assemble(GENERIC).shrunk,
+        lambda f: f.for_values({"e": 0.0, "a": np.ones(3)}),
+    ),
+    "program": (lambda: rvm.reversible(typed), lambda f: f.program),
+    "source_of": (lambda: rvm.reversible(shrunk), lambda f: f.source_of(0.0, np.ones(3), 2)),
+}
+"""What is made when it is asked for, without inputs: of what, and how."""
+
+
+@thin
+@pytest.mark.usefixtures("ctrl_c")
+@pytest.mark.parametrize("name", MADE)
+def test_ctrl_c_while_something_is_made(name: str) -> None:
+    rng, (prepare, make) = random.Random(name), MADE[name]
+    make(prepare())
+    whole, began = prepare(), perf_counter()
+    make(whole)
+    lasts = perf_counter() - began
+    for _ in range(part(400)):
+        error: BaseException | None = None
+        whole = prepare()
+        try:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-6, 1.1 * lasts))
+                make(whole)
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+        except KeyboardInterrupt as found:
+            error = found
+        assert error is None or not is_inside(error) or isinstance(error, rvm.Interrupted), name

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from tools.running import KINDS, NORM, golden, rvm, rvm_json
 
+from rvm import Machine, load
 from rvm.engines import executing
+from rvm.engines.reference import step
 
 KINDS_GIVEN = (
     "b=false", "u=10", "z=1", "q=0.25", "g=2'log64", "p={pos: 1.5, spin: 2}", "a=zeros(2, 3)",
@@ -32,6 +34,30 @@ class TestWhatPeopleRead:
     def test_there_and_back(self) -> None:
         out = rvm("run", "norm.rasm", "r=0", "y=0", "x=[1,2,3]", "--round-trip").stdout
         golden("run_round_trip", out)
+
+    def test_the_way_back_over_adjoints_has_its_own_steps(self) -> None:
+        text = """
+func f(y: f64, x: f64)
+    alloc t: f64 = sin(x)
+    add y, t ** 2
+    free t = sin(x)
+
+func g(y: f64, x: f64, y_bar: f64, x_bar: f64)
+    call f'(y, x; y_bar, x_bar)
+"""
+        Path("bars.rasm").write_text(text)
+        given = {"y": 0.3, "x": 0.7, "y_bar": 1.0, "x_bar": 0.25}
+        there = Machine(load("bars.rasm"), "g", **given).run()
+        steps, state, back = there.time, there.state, 0
+        state.turn()
+        state.retreat()
+        while not state.at_end:
+            step(state)
+            back += 1
+        values = (f"{k}={v}" for k, v in given.items())
+        out = rvm("run", "bars.rasm", "-f", "g", *values, "--round-trip").stdout
+        assert back > steps
+        assert f"g: {steps} steps forwards" in out and f"g: {back} steps backwards" in out
 
     def test_there_and_back_with_lost_bits(self) -> None:
         out = rvm("run", "norm.rasm", "r=0", "y=0.1", "x=[1,2.1,3]", "--round-trip").stdout

@@ -110,8 +110,8 @@ def _leg(
     machine: Machine, function: Function, way: str, request: RunRequest, back: bool = False
 ) -> _Leg:
     """Run to the end (`back`: to the start again)."""
-    here = machine.time
-    with watching(machine, here if back else request.max_steps, way):
+    before = machine.work
+    with watching(machine, machine.time if back else request.max_steps, way):
         if back:
             machine.run_back()
         else:
@@ -119,7 +119,7 @@ def _leg(
     frame = machine.state.frames[0]
     return _Leg(
         way,
-        abs(machine.time - here),
+        machine.work - before,
         snapshot(function, frame.regs),
         machine.info,
         machine.residue_bytes,
