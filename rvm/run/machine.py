@@ -329,6 +329,7 @@ class Machine:
         """Execute the inverse code; there is no time before the beginning."""
         if self.state.armed or not self._forgets:
             return self._advance(ticks, -1)
+        self._whole()
         from rvm.run.retreat import come_out
 
         state, before = self.state, self.work
