@@ -218,7 +218,7 @@ class Calls(Specialising):
     def _left_out(
         self, f: Function, mark: str, stat: Invoke, said: Sequence[Said]
     ) -> list[LeftOut]:
-        """The bars, or dots, that nobody wants."""
+        """The bars, or dots, that are left out."""
         slots = bar_slots(f)
         known = {p.name: s for p, s in zip(f.params, said, strict=True)}
         found = carrying(f)

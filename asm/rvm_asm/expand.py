@@ -111,8 +111,8 @@ class _Expander:
     def _jump(self, instr: Instr, flagged: bool) -> None:
         """A jump with a nested condition uses a flag, which is freed by its partner's condition.
 
-        Whoever jumps arrives with the flag set, whoever falls in has just made it; after the
-        landing it is freed by the condition there, which then holds for both.
+        A jump arrives with the flag set; control that falls in has just made it.  After the landing
+        it is freed by the condition there, which then holds for both.
         """
         if not flagged:
             self.at.append(len(self.code))

@@ -189,7 +189,7 @@ class Inference:
     def given(self, written: TypeRef, value: Any, where: str, *, weak: bool) -> None:
         """Infer from a caller's value; for a record, a mapping or an object with its fields.
 
-        Weak ones are asked for last.
+        Weak ones are used last.
         """
         for path, leaf, rank in self._leaves(written, 0, {}):
             try:

@@ -358,7 +358,7 @@ class StatementParser(InstructionParser):
 
     def _routine(self, start: int) -> Stat:
         head = self._head(start, "routine")
-        # One that nobody names is known by where it stands, which no word is.
+        # A routine without a name is named by its position, which no word can be.
         name = Word(f" {start}", start, head.end)
         at = self.i
         if self.kinds[at] != NEWLINE:

@@ -39,7 +39,7 @@ class ProgramParser(StatementParser):
                     hint = "a procedure is `procedure name`, and what it does"
                     if not self.classic and self.kinds[self.i] == NAME and not found:
                         hint = (
-                            "in the classic dialect variables stand in front of the procedures, "
+                            "in the classic dialect variables are declared before the procedures, "
                             "after whose names there are no brackets; here `main` declares them"
                         )
                     self.fail("`procedure`", hint)

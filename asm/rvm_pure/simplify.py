@@ -266,7 +266,7 @@ def _bound(p: Pattern, value: Term, body: Term) -> Term:
 
 
 def _narrowed(p: tuple[Pattern, ...], value: Term, body: Term, uses: Mapping[str, int]) -> Term:
-    """A let of a tuple without the parts that nobody names, where the value can do without."""
+    """A let of a tuple without the parts that are never named, if the value allows it."""
     kept = [k for k, q in enumerate(p) if any(n in uses for n in names_in(q))]
     if len(kept) < len(p):
         made = _only(value, kept)

@@ -54,7 +54,7 @@ class Ancillas(Calls):
             local = self.names.get(name)
             if isinstance(local, Variable):
                 local.live = False
-                self.gone[name] = f"is the ancilla of line {local.line}, and is gone after it"
+                self.gone[name] = f"is the ancilla of line {local.line}, which ends before this"
             self.names.pop(name, None)
             if before is not None:
                 self.names[name] = before

@@ -218,7 +218,7 @@ class Calls(Expressions, ABC):
     def _no_call(self, call: ast.Call, target: Any) -> NoReturn:
         text = shown(call.func)
         if isinstance(target, WordOf) and target in (vocabulary.ancilla, vocabulary.compute):
-            self.refuse(UNREAD, f"`{text}` stands in a `with`", call, f"`with {text}(…) as t:`")
+            self.refuse(UNREAD, f"`{text}` belongs in a `with`", call, f"`with {text}(…) as t:`")
         local = self.names.get(call.func.id) if isinstance(call.func, ast.Name) else None
         if isinstance(local, Variable) and local.is_parameter:
             self.refuse(

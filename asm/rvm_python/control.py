@@ -47,14 +47,14 @@ class Control(Ancillas):
         start, end = self.at(stat)[0], self.at(stat.test)[1]
         while True:
             cond, post = self._conditions(stat.test)
-            with self._block("names an expression in the branch of line {}, and nothing after it"):
+            with self._block("names an expression only inside the branch in line {}"):
                 arms.append(Arm(cond, post, self.body(stat.body)))
             if len(stat.orelse) != 1 or not isinstance(stat.orelse[0], ast.If):
                 break
             stat = stat.orelse[0]
         orelse = None
         if stat.orelse:
-            with self._block("names an expression in the branch of line {}, and nothing after it"):
+            with self._block("names an expression only inside the branch in line {}"):
                 orelse = self.body(stat.orelse)
         return IfStat(arms, orelse, start, end)
 
@@ -88,7 +88,7 @@ class Control(Ancillas):
         if stat.orelse:
             self.refuse(UNREAD, "`else` of a loop is not read", stat.orelse[0])
         cond, post = self.operand(two[0]), self.operand(two[1])
-        with self._block("names an expression in the loop of line {}, and nothing after it"):
+        with self._block("names an expression only inside the loop in line {}"):
             body = self.body(stat.body)
         return While(cond, post, body, start, self.at(stat.test)[1])
 
@@ -116,10 +116,12 @@ class Control(Ancillas):
         word = self._counter(name, stat.target)
         before = self.names.get(name)
         variable = self.names[name] = Variable(word.text, stat.lineno)
-        with self._block("names an expression in the loop of line {}, and nothing after it"):
+        with self._block("names an expression only inside the loop in line {}"):
             body = self.body(stat.body)
         variable.live = False
-        self.gone[name] = f"is the loop's of line {stat.lineno}, and is gone after it"
+        self.gone[name] = (
+            f"is the variable of the loop in line {stat.lineno}, which ends before this"
+        )
         del self.names[name]
         if before is not None:
             self.names[name] = before

@@ -181,8 +181,8 @@ class Names:
         if found is None:
             self._unknown(e)
         if isinstance(found, Variable) and not found.live:
-            why = "which has been freed" if not self.gone.get(e.id) else self.gone[e.id]
-            self.refuse("A005", f"`{e.id}` is of line {found.line}, {why}", e)
+            why = f"was made in line {found.line}, and has been freed"
+            self.refuse("A005", f"`{e.id}` {self.gone.get(e.id) or why}", e)
         return found
 
     def _unknown(self, e: ast.Name) -> NoReturn:

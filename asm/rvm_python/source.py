@@ -94,7 +94,7 @@ def definition(function: FunctionType) -> tuple[SourceText, ast.FunctionDef]:
         )
     raise UsageError(
         "U048",
-        f"`{function.__name__}` does not stand in line {code.co_firstlineno} of "
+        f"`{function.__name__}` is not in line {code.co_firstlineno} of "
         f"{code.co_filename}, as it did when it was imported",
         hint="the file has changed since: import it again",
     )

@@ -185,7 +185,7 @@ class Statements(Control):
         start, end = self.at(stat)
         places = [ast.unparse(t) for t in targets]
         stands = list(range(len(places)))
-        """For each place, where what it held before stands by now."""
+        """For each place, where its former value is now."""
         out: list[Stat] = []
         for k, value in enumerate(values):
             source = stands[places.index(ast.unparse(value))]

@@ -68,7 +68,7 @@ class Evidence:
     forwards: bool = False
     """They were found by tangents, without a run back."""
     owned: bool = False
-    """The values are copies, which nobody changes."""
+    """The values are copies, which do not change."""
 
     @property
     def goes_back(self) -> bool:

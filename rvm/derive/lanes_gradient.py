@@ -227,7 +227,7 @@ class LaneGradient:
         bars: dict[int, Any],
         done: LaneRun,
     ) -> None:
-        """A lane's gradient by itself."""
+        """The gradient of one lane, computed alone."""
         pull = Pullback(self.target, there.inputs(lane))
         pull.seed(self.loss)
         self.losses[lane] = pull.value(self.loss)

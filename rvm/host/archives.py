@@ -47,7 +47,7 @@ def read_arrays(
         file.seek(-END.size, SEEK_END)
         mark, *_, count, _, _, _ = END.unpack(file.read(END.size))
         file.seek(at)
-        # Zipfile goes by the size of the directory alone, and would lose entries in silence.
+        # Zipfile relies on the size of the directory alone, and would silently lose entries.
         if mark == b"PK\5\6" and count not in (len(found.files), MANY):
             raise ValueError(f"it has {len(found.files)} of {count} arrays")
         # Zipfile gives no more bytes of an entry than the directory says.

@@ -38,8 +38,8 @@ def signature(function: Function) -> Signature:
                 default=Parameter.empty if start is None else start,
             )
         )
-    # One that begins by itself may stand before one that does not, which then goes by name: a call
-    # takes it in order as well, but Python's signatures have no such parameters.
+    # A parameter with a default may come before one without, which is then keyword-only here: a
+    # call takes it in order as well, but Python's signatures cannot say so.
     needed = [k for k, p in enumerate(found) if p.default is Parameter.empty]
     free = next((k for k, p in enumerate(found) if p.default is not Parameter.empty), len(found))
     first = next((k for k in needed if k > free), len(found))

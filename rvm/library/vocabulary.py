@@ -24,7 +24,7 @@ def outside(word: str) -> NoReturn:
     """Raise UsageError U045: a word of reversible functions was run as Python."""
     raise UsageError(
         "U045",
-        f"`rvm.{word}` stands in a function under `@rvm.reversible`, whose source is read, not run",
+        f"`rvm.{word}` belongs in a function under `@rvm.reversible`, which is read, not run",
         hint="put the decorator on the function that contains it, and call that function",
     )
 

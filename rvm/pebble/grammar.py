@@ -41,9 +41,9 @@ class Item(NamedTuple):
 class Schedule:
     """A list of actions that is never written down: a root name, and `expand`.
 
-    `weights` are the costs and sizes that the tally goes by; with any, no name may be shifted.
-    `sizes` tells how many actions a name stands for, and `total` what the root costs, where that is
-    known without going through the names, of which there may be very many.  `form` names the
+    `weights` are the costs and sizes that the tally uses; with any, no name may be shifted.
+    `sizes` has the number of actions of each name, and `total` the cost of the root, where that is
+    known without a walk over the names, of which there may be very many.  `form` names the
     recursion that it is, with its pebbles or radix: "knill" and "bennett" for equal steps.
     """
 

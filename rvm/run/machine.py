@@ -454,7 +454,7 @@ class Machine:
                 elif spent > CHUNK_SECONDS * 2:
                     chunk = max(LEAST, chunk // 2)
                 if not state.armed or not due(state):
-                    # A stop that is due comes first, so that whoever goes on does not pass it.
+                    # A stop that is due comes first, so that a later run does not pass it.
                     listen()
                 if self.on_progress is not None:
                     self._tell(self.on_progress)

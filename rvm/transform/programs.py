@@ -131,7 +131,7 @@ def _in_values(program: Program) -> dict[str, Derived]:
                 # Names are those that hold for the function and what it may call.
                 alone = Program(tuple(map(program.function, reachable(program, f.name))), f.name)
                 made = make(alone, (form,), names_of(alone))
-                # What a derived function does hangs on those that it calls, too.
+                # What a derived function does depends on those that it calls, too.
                 if all(_alike(m, program) for m in made.values()):
                     found |= {m.name: Derived(of.name, undoes, m) for of, m in made.items()}
     return found

@@ -183,7 +183,11 @@ WRONG = {
     "procedure main()\n  /* never closed\n": ("A001", 2, "comment"),
     "procedure main()\n  int x;\n": ("A001", 2, "separator"),
     "x\nprocedure main\n  read x\n": ("A002", 3, "x=3"),
-    "x y\nprocedure main()\n  x += 1\n": ("A002", 1, "in the classic dialect variables stand"),
+    "x y\nprocedure main()\n  x += 1\n": (
+        "A002",
+        1,
+        "in the classic dialect variables are declared before",
+    ),
     "x\nprocedure main\n  local int t = 0\n  delocal int t = 0\n": (
         "A002",
         3,

@@ -101,7 +101,7 @@ def test_of_a_long_text_what_is_around_the_mark_is_shown() -> None:
 
 
 def test_a_list_without_brackets_is_refused_with_its_right_form() -> None:
-    with pytest.raises(InputError, match="`y`: a list stands in brackets") as caught:
+    with pytest.raises(InputError, match="`y`: a list is written in brackets") as caught:
         read_literal("1, 2.5,3", name="y")
     assert caught.value.diagnostics[0].hint == "[1, 2.5,3]"
     assert read_literal("[1, 2.5,3]") == [1, Decimal("2.5"), 3]

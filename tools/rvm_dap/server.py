@@ -23,7 +23,7 @@ _LEAVE = Request(0, "disconnect", Arguments())
 def converse(incoming: BinaryIO, outgoing: BinaryIO) -> None:
     """One client's whole conversation.
 
-    The worker is a thread of its own, so that the reader hears of a pause while a program runs.
+    The worker is a separate thread, so that the reader receives a pause while a program runs.
     """
     channel = Channel(outgoing)
     inbox = Inbox(channel.not_stopped)

@@ -43,7 +43,7 @@ GROUP = "rvm.commands"
 _BUG_EXIT = 70
 INTERRUPTED_EXIT = 130
 _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EDQUOT)
-"""Errors of writing to standard output that are nobody's fault."""
+"""Errors of writing to standard output that are not internal errors."""
 
 
 class _CommandGroup(click.RichGroup):

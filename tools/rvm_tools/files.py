@@ -115,7 +115,7 @@ class _Source:
     opened: Path
     name: str | None
     regular: bool
-    """Whether it must be a regular file: nobody is there to write to a pipe that a text names."""
+    """Whether it must be a regular file: there is no writer to a pipe that a text names."""
     raw: bool = False
     """Whether its bytes are the value, whatever its suffix."""
 

@@ -363,6 +363,6 @@ def read_literal(text: str, files: str | None = "", name: str = "") -> Any:
     value = reader.value()
     if not reader.done:
         if text.startswith(",", reader.at):
-            reader.fail("a list stands in brackets", f"[{text}]")
+            reader.fail("a list is written in brackets", f"[{text}]")
         reader.fail("something follows the value")
     return value

@@ -90,7 +90,7 @@ class Field:
         self._seeded, self._bent = np.append(self._seeded, more), np.append(self._bent, more)
 
     def begin(self, slot: Slots) -> None:
-        """The derivative of the loss by itself."""
+        """The derivative of the loss with respect to itself."""
         self.g[slot] = 1.0
         self._seeded[slot] = True
 

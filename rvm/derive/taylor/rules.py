@@ -74,7 +74,7 @@ def _evaluation(
 ) -> Callable[[Regs], tuple[Any, ...]]:
     """A function that evaluates graph nodes on registers: generated source, a line for each.
 
-    Registers in `many` hold arrays where the nodes say numbers: that goes by element.
+    Registers in `many` hold arrays where the nodes have numbers; they are evaluated elementwise.
     """
     lines: list[str] = []
     names: dict[str, Any] = {"plain": plain}

@@ -20,7 +20,7 @@ PLACES = 8
 LARGE, LARGEST = 1 << 18, 1 << 24
 """The bytes of what is kept, so that all of it is no more than 128 MiB."""
 HUGE, HUGE_PAGES = 1 << 22, 14
-"""From how many bytes on Linux is asked for large pages; its number of that advice."""
+"""The size from which Linux is asked for large pages, and the number of that advice."""
 PAGE = 1 << 12
 ROW = constant(f"@{POOL}", PTR)
 

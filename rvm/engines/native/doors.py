@@ -59,7 +59,7 @@ class Door:
                     self._empty.release()
 
     def close(self, steps: Iterator[None]) -> None:
-        """Take these steps and wait for the others. However this ends, nobody is inside afterwards.
+        """Take these steps and wait until all threads have left, however this ends.
 
         Threads that arrive later find it closed.
         """

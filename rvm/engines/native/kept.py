@@ -148,7 +148,7 @@ def _read(handle: int, path: Path) -> bytes:
 
 
 def _is_trusted(status: os.stat_result, path: Path) -> None:
-    """OSError, and a warning, unless something belongs to whom we act for, and is theirs alone."""
+    """OSError, and a warning, unless the effective user owns a file and alone may write to it."""
     me = os.geteuid()
     if status.st_uid != me:
         raise _refused(path, f"it belongs to user {status.st_uid}, and this process acts for {me}")

@@ -90,7 +90,7 @@ def _one_value_each(function: Function, made: Sequence[Made]) -> None:
             raise UsageError(
                 "P031",
                 f"the parameter `{name}` of `{function.name}` holds one value after the other",
-                hint="what is there for a while belongs in an ancilla",
+                hint="values needed only for a while belong in an ancilla",
             )
         seen.add(node.register)
 

@@ -138,7 +138,7 @@ def _tip(film: Film, bar: Bar) -> str:
 
 
 def _imaged(sheet: Sheet, frame: Frame) -> str:
-    """Draw the cells; what there is to say of them."""
+    """Draw the cells; the text that explains them."""
     film = frame.film
     columns, rows = min(COLUMNS, film.length), min(ROWS, film.nodes)
     raster = rastered(film, film.length / columns, film.nodes / rows)

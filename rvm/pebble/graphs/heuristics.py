@@ -21,7 +21,7 @@ LONG = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A legal schedule, and what there is to tell about how it was found."""
+    """A legal schedule, and notes on how it was found."""
 
     schedule: tuple[int, ...]
     notes: tuple[str, ...] = ()

@@ -232,7 +232,7 @@ class Session:
         return self._finish(self._travel.seek(max(time, 0)), direction)
 
     def find_end(self) -> int:
-        """The time at the end; goes there if nobody has been."""
+        """The time at the end; goes there if it is not known yet."""
         if self.length is None:
             here = self.time
             arrival = self._travel.travel(Journey(1, quiet=True))

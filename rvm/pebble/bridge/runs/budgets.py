@@ -69,7 +69,7 @@ class Budget:
         """The plan for a goal; BudgetError P002 names the least that would do.
 
         `state`: the bytes of one.  `extra`: how many states are in memory besides the pebbles.
-        `forgetful`: states are erased for nothing, unless something else was said.
+        `forgetful`: erasing states costs nothing, unless a price is given.
         """
         if self.plan is not None:
             return self._ready(n, goal)
