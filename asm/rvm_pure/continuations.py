@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from rvm.types import I64
 from rvm_pure.adjoints import plus, zero
+from rvm_pure.lengths import size_of, size_term
 from rvm_pure.partial import Reducer
 from rvm_pure.simplify import tidied
 from rvm_pure.terms import App, Each, Lam, Let, Names, Pattern, Proj, Term, Tup, Var, free
@@ -101,6 +103,11 @@ class Continuations(ABC):
         xs: list[Term] = []
         outer, last = context, y
         for e in items:
+            size = size_of(e) if e.type == I64 else None
+            if size is not None:
+                # Types know lengths by their own names.
+                xs.append(replace(size_term(size), type=I64))
+                continue
             name = self.names.new("x1")
             xs.append(Var(name, type=e.type))
             if not is_active(e.type):

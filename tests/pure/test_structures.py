@@ -1,4 +1,4 @@
-"""Terms over matrices: every way to make one, with every way to a number, against NumPy.
+"""Terms over matrices, tuples and the table's functions of arrays, against NumPy.
 
 The values are those of a walk over the term; the derivatives of gradient mode and of the term,
 which are found by different rules, agree.
@@ -91,3 +91,53 @@ def test_matrices_are_those_of_a_walk(k: int) -> None:
 @pytest.mark.parametrize(("matrix", "number"), list(product(MATRICES, NUMBERS)))
 def test_all_matrices_are_those_of_a_walk(matrix: str, number: str) -> None:
     agrees(matrix, number)
+
+
+OTHERS = """
+let (a, b) = p in a * sum(b)
+sum(map ((u, v). u * v) q)
+fst (loop (a, b) = p for j < 3 do (a + sum b, map (t. t * a) b))
+let r = map ((u, v). (v, u * 2)) q in sum(map ((u, v). u - v) r)
+sum(map (t. fst t) (scanl ((a, b), t. (a * t, b + a)) (1.0, c) (snd p)))
+sum(snd (if c > 0 then p else (c, map (t. -t) (snd p))))
+fst (reduce ((a, b), (u, v). (a + u * v, b * u)) (0.0, 1.0) q)
+fst (q[1]) * snd (q[0])
+let g = q with [1] = (c, fst p) in sum(map ((u, v). u * v) g)
+sum(map ((u, v). u) (shift1L q))
+sum(map ((u, v). u * v) (zip (snd p) x))
+sum(mapn (a, b, (u, v). a * u + b * v) (snd p) x q)
+sum(map (t. fst t * snd t) (replicate 3 (c, fst p)))
+let m = scanl ((a, b), (u, v). (a * u, b + v * a)) (1.0, 0.0) q in sum(map ((a, b). a * b * c) m)
+snd (loop (j, s) = (0, c) for l < 3 do (j + 1, s * f64(j + 1)))
+sum(scatter_add(x, k, map (t. t * c) (snd p)))
+let y = scatter_add(x, k, map sin x) in sum(map (t. t * t) y)
+sum(map (t. t * t) (gather (map (t. t * c) x) k))
+sum(map2 * (scan_left x) (scan_right x))
+logsumexp(map (t. t * c) x) + amax(x) * amin(map (t. t * c) x)
+prod(x) * dot(x, snd p) + sum(outer(x, snd p) @ x)
+sum((transpose(outer(x, snd p)) @ outer(snd p, x)) @ x)
+sum(tanh(x) * c + exp(-x) / (1 + x * x)) + hypot(c, x[0]) ** 2
+sum(spread_like(c * c, x) * x) + sum(map (t. if t < 1 then t * t else c) x)
+sum(map (t. max(t, c) * min(t, fst p)) x) + abs(c - x[1])
+""".strip().splitlines()
+TUPLES = "def f(p: (f64, f64[n]), q: (f64, f64)[n], x: f64[n], k: i64[n], c: f64) = "
+
+
+def numbers(v: Any) -> list[float]:
+    return [e for w in v for e in numbers(w)] if isinstance(v, tuple) else list(np.ravel(v))
+
+
+@pytest.mark.parametrize("k", range(len(OTHERS)))
+@some
+def test_terms_of_the_language_are_those_of_a_walk(k: int) -> None:
+    f = functions(TUPLES + OTHERS[k] + "\n")["f"]
+    given = {
+        "p": (0.5, np.array([1.0, -2.0, 3.0])),
+        "q": (np.array([0.5, 1.5, -1.0]), np.array([2.0, -1.0, 0.25])),
+        **{name: GIVEN[name] for name in ("x", "k", "c")},
+    }
+    want = evaluate(f.definition.body, {**given, "n": 3})
+    assert f(**given) == pytest.approx(want, rel=1e-12)
+    mode, term = (numbers(f.by(form).grad(**given)) for form in ("rasm", "gradient"))
+    np.testing.assert_allclose(mode, term, rtol=1e-10, atol=1e-12)
+    assert any(mode)
