@@ -8,9 +8,10 @@ process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +21,14 @@ from rvm.derive.gate import are_finite, check_returned, later
 from rvm.derive.gradients import Judge, loss_place, seed_place
 from rvm.derive.left_out import able, left_out, slots_named
 from rvm.derive.named import add_seeds, named_duals, zero_dual
-from rvm.derive.places import wanted
+from rvm.derive.places import Named, wanted
 from rvm.derive.target import Target
 from rvm.expr import Place
 from rvm.faults import RvmError
 from rvm.host.once import making
 from rvm.image import Code, image_of
 from rvm.ir.fills import fills
+from rvm.isa import invert_instr
 from rvm.isa import place as typed_place
 from rvm.numbers import system
 from rvm.program import Function, Program
@@ -36,23 +38,21 @@ from rvm.run.direct import is_direct
 from rvm.run.intake import ODD, Intake, address_of, takes
 from rvm.run.machine import Machine
 from rvm.run.results import Info, Result, Rounding
+from rvm.run.rooms import empty, zeros
 from rvm.state import SCALAR_BYTES, Options, byte_size
 from rvm.transform.duals import bar_slots, bar_type
 from rvm.transform.forth import forwards
 from rvm.transform.programs import gradient_program
-from rvm.transform.unread import unread
+from rvm.transform.unread import only_addition, unread
 from rvm.transform.valued import valued
 from rvm.types import C128, F32, F64, Array, Scalar, Stack, elem_of
-
-if TYPE_CHECKING:
-    from rvm.derive.places import Named
 
 Made = TypeVar("Made")
 """Parts that are made only once: runs of a gradient program, for one loss or for all."""
 Bars = dict[int, Any]
 """Adjoints by parameter register."""
-Found = tuple[list[Any], Result]
-"""The registers after a run, and the adjoints of the inputs by parameter."""
+Found = tuple[float, Result]
+"""The value of the loss, if there is a place for it or it is told, and the inputs' adjoints."""
 
 
 class ThereAndBack:
@@ -61,7 +61,8 @@ class ThereAndBack:
     In between, further registers receive the values of parameters that are single floats, and the
     last one that of the loss, if there is a place for it.  Parameters `without` adjoints are only
     read.  With `back` there is only the run back, which does not change these parameters: they are
-    those that the function changes.
+    those that the function changes.  One of them may be `told`: it gets the value that it has after
+    the run forwards.
     """
 
     def __init__(
@@ -70,35 +71,45 @@ class ThereAndBack:
         loss: Place | None,
         without: frozenset[int] = frozenset(),
         back: frozenset[int] | None = None,
+        told: int | None = None,
     ) -> None:
         from rvm.engines.native.flight import Launch
         from rvm.engines.native.roots import Derived
 
-        self._target, self._without = target, without
+        self._target, self._loss, self._without = target, loss, without
         self.program, self.name = program, name = target.program, target.name
         self.function = function = target.function
         inout = image_of(program).inout[name]
-        self.back = back or frozenset()
+        self.back, self.told = back or frozenset(), told
         self.inout = inout - self.back
         self.slots = bar_slots(function, without)
-        self.gaining = [slot for k, slot in self.slots.items() if k not in self.back]
-        """Where the adjoints are that the run back changes."""
         self.floats = [k for k in sorted(self.inout) if function.registers[k].type in (F64, F32)]
         places = [typed_place(k, function.registers[k].type) for k in self.floats]
         places += [] if loss is None or back is not None else [loss]
         self.given = len(places)
         self.names = _names(function, self.slots)
         self.able = able(function)
+        self._known: dict[Collection[str] | None, list[tuple[str, int]]] = {}
 
         def make() -> Code:
             made = gradient_program(program, name, without)
-            made = valued(made, places) if back is None else _only_back(made)
+            made = valued(made, places) if back is None else _only_back(made, told)
             return image_of(made).code(made.entry, False)
 
-        what = ("gradient" if back is None else "adjoint", name, repr(loss), repr(sorted(without)))
+        way = "gradient" if back is None else f"adjoint {told}"
+        what = (way, name, repr(loss), repr(sorted(without)))
         checks = target.options.checks
         alone = back is not None
-        self.launch = Launch(Derived(program, what, make), checks, unread=self.back, blank=alone)
+        self.gaining = [slot for k, slot in self.slots.items() if k not in self.back]
+        """Where the adjoints are that the run back changes."""
+        self.launch = Launch(
+            Derived(program, what, make),
+            checks,
+            unread=self.back - {told},
+            blank=alone,
+            # Whether results come back from what is no number is seen there and back.
+            finite=frozenset(self.gaining if alone else ()),
+        )
         sketch = self.launch.root.sketch
         self.blank = {k for k, s in self.slots.items() if alone and s in sketch.fills}
         """The parameters whose adjoints the run fills."""
@@ -106,37 +117,45 @@ class ThereAndBack:
         self.intake = Intake(function, layout, inout) if takes(function) else None
         types = [layout.types[slot] for slot in self.slots.values()]
         self.bars = [
-            (k, layout.places[slot], system(elem_of(t)), isinstance(t, Array))
+            (
+                k,
+                layout.places[slot],
+                system(elem_of(t)),
+                (empty if k in self.blank else zeros) if isinstance(t, Array) else None,
+            )
             for (k, slot), t in zip(self.slots.items(), types, strict=True)
             if isinstance(t, (Scalar, Array))
         ]
         """The parameters that have adjoints, where these are in slots, of which numbers they are,
-        and whether they are arrays."""
+        and how arrays of them are made."""
 
     def run(
         self,
         inputs: Mapping[str, Any],
-        seed: Callable[[Bars], None],
+        seeds: Named | Mapping[str, Any],
         seeded: Collection[int],
         wrt: Collection[str] | None,
         options: Options,
     ) -> Found | None:
-        """The result of adjoints of the results, which `seed` enters; None where it does not apply.
+        """The result of adjoints of the results, or one of a place; None where it does not apply.
 
-        That is for the registers `seeded`.  An IndexError of `seed` means that, too.
+        `seeded` are the registers of these.
         """
         function, launch = self.function, self.launch
-        if not self.blank.isdisjoint(seeded):
-            return self._whole.run(inputs, seed, seeded, wrt, options)
+        if self.blank and not self.blank.isdisjoint(seeded):
+            return self._whole.run(inputs, seeds, seeded, wrt, options)
         start, flat, held = self._taken(inputs)
+        lent = self._lent(seeds, start, wrt) if self.back else {}
         bars: Bars = {
-            k: (np.empty if k in self.blank else np.zeros)(start[k].shape, sys.dtype)
-            if many
+            k: lent[k]
+            if k in lent
             else sys.zero
-            for k, _, sys, many in self.bars
+            if make is None
+            else make(start[k].shape, sys.dtype)
+            for k, _, sys, make in self.bars
         }
         try:
-            seed(bars)
+            self._seed(bars, seeds, lent)
         except IndexError:
             return None
         regs = start.copy()
@@ -145,9 +164,9 @@ class ThereAndBack:
             if isinstance(v, np.ndarray):
                 regs[k] = changing = v.copy()
                 _enter(flat, launch.layout.places[k], changing)
-        for k, at, _, many in self.bars:
+        for k, at, _, make in self.bars:
             bar = bars[k]
-            if many:
+            if make is not None:
                 _enter(flat, at, bar)
                 held += bar.nbytes
             elif type(bar) is complex:
@@ -157,20 +176,24 @@ class ThereAndBack:
                 flat[at] = bar
                 held += SCALAR_BYTES
         # Minus zero: to that a zero of either sign is added as it is.
-        regs += [*bars.values(), *[-0.0] * self.given]
-        for k in range(len(regs) - self.given, len(regs)):
-            flat[launch.layout.places[k]] = -0.0
+        regs += bars.values()
+        if self.given:
+            regs += [-0.0] * self.given
+            for k in range(len(regs) - self.given, len(regs)):
+                flat[launch.layout.places[k]] = -0.0
         flight = launch.run(flat, held + SCALAR_BYTES * self.given, options)
         rounding: Rounding = flight
         if flight.done:
             launch.results(flight, regs)
         elif self.blank and not flight.has_filled(fills(launch.code).values()):
-            return self._whole.run(inputs, seed, seeded, wrt, options)
+            return self._whole.run(inputs, seeds, seeded, wrt, options)
         else:
             program: Program = launch.code.image.program
             for k in self.back:
                 # Who goes on there changes them.
                 regs[k] = copied(regs[k])
+                if k in lent:
+                    regs[self.slots[k]] = lent[k].copy()
             machine = Machine.entered(program, launch.code.name, regs, later(options), False)
             flight.land(machine.state)
             try:
@@ -178,36 +201,80 @@ class ThereAndBack:
                 regs, rounding = state.frames[0].regs[: len(regs)], state.account
             except RvmError:
                 return None
-            for k in self.back:
-                regs[k] = start[k]
-        if self.back and not are_finite(regs[slot] for slot in self.gaining):
-            # Whether results come back from what is no number is seen there and back.
-            return self._whole.run(inputs, seed, seeded, wrt, options)
+            if self.back and not are_finite(regs[slot] for slot in self.gaining):
+                return self._whole.run(inputs, seeds, seeded, wrt, options)
+        value = regs[-1] if self.told is None else regs[self.told]
+        for k in self.back:
+            regs[k] = start[k]
 
         def evidence() -> Evidence:
             found = {k: regs[slot] for k, slot in self.slots.items()}
-            seeds = {k: zero_dual(function, k, start[k]) for k in bar_slots(function)}
-            seed(seeds)
-            return Evidence(self.program, self.name, False, options, start, seeds, found)
+            bars = {k: zero_dual(function, k, start[k]) for k in bar_slots(function)}
+            self._seed(bars, seeds, {})
+            return Evidence(self.program, self.name, False, options, start, bars, found)
 
-        at = len(regs) - self.given
-        finals = dict(zip(self.floats, regs[at:], strict=False))
-        check_returned(function, start, regs, options, evidence, finals, rounding.drift)
+        if self.inout or options.tolerance is not None or rounding.drift > 1:
+            finals = dict(zip(self.floats, regs[len(regs) - self.given :], strict=False))
+            check_returned(function, start, regs, options, evidence, finals, rounding.drift)
 
         def info() -> Info:
             return Info.of(rounding, judge=Judge(evidence, wrt))
 
         if self.names is not None:
-            wanted_names = self.names if wrt is None else wanted(function, self.able, wrt)
-            by_name = self.names.items()
-            return regs, Result({n: regs[k] for n, k in by_name if n in wanted_names}, info)
+            return value, Result({n: regs[k] for n, k in self._named(wrt)}, info)
         duals = {k: regs[slot] for k, slot in self.slots.items()}
-        return regs, named_duals(function, duals, info, wrt)
+        return value, named_duals(function, duals, info, wrt)
+
+    def _seed(self, bars: Bars, seeds: Named | Mapping[str, Any], lent: Collection[int]) -> None:
+        """Enter adjoints of the results, without those that are there already."""
+        if isinstance(seeds, Named):
+            seed_place(bars, seeds)
+        elif lent:
+            names = {self.function.params[k].name for k in lent}
+            add_seeds(self.function, bars, {n: v for n, v in seeds.items() if n not in names})
+        else:
+            add_seeds(self.function, bars, seeds)
+
+    def _lent(
+        self, seeds: Named | Mapping[str, Any], start: list[Any], wrt: Collection[str] | None
+    ) -> Bars:
+        """Arrays of adjoints that are used as they are: they neither change nor are asked for."""
+        found: Bars = {}
+        if self.names is None or type(seeds) is not dict:
+            return found
+        for k, _, sys, make in self.bars:
+            if make is None or k not in self.back:
+                continue
+            name = self.function.params[k].name
+            v = seeds.get(name)
+            if (
+                type(v) is np.ndarray
+                and v.dtype is sys.dtype
+                and v.shape == start[k].shape
+                and v.flags.c_contiguous
+                and v.flags.aligned
+                and all(name != other for other, _ in self._named(wrt))
+            ):
+                found[k] = v
+        return found
+
+    def _named(self, wrt: Collection[str] | None) -> Iterable[tuple[str, int]]:
+        """The names of the adjoints that are wanted, and their registers."""
+        try:
+            return self._known[wrt]
+        except (KeyError, TypeError):
+            assert self.names is not None
+            chosen = wanted(self.function, self.able, wrt)
+            found = [(n, k) for n, k in self.names.items() if n in chosen]
+            if wrt is None or type(wrt) is tuple:
+                self._known[wrt] = found
+            return found
 
     @cached_property
     def _whole(self) -> ThereAndBack:
         """The same with the run forwards."""
-        return ThereAndBack(self._target, None, self._without)
+        loss = None if self.told is None else self._loss
+        return ThereAndBack(self._target, loss, self._without)
 
     def _taken(self, inputs: Mapping[str, Any]) -> tuple[list[Any], list[Any], int]:
         """The inputs' raw values by register, the values to pack into slots, and the bytes counted.
@@ -228,8 +295,9 @@ class ThereAndBack:
 
 def _enter(flat: list[Any], at: int, v: NDArray[Any]) -> None:
     """Put an array that one owns in slots."""
-    flat[at] = address_of(v, v.nbytes)
-    flat[at + 2 : at + 2 + 2 * v.ndim] = v.shape + v.strides
+    flat[at] = address_of(v)
+    shape = v.shape + v.strides
+    flat[at + 2 : at + 2 + len(shape)] = shape
 
 
 def _names(function: Function, slots: Mapping[int, int]) -> dict[str, int] | None:
@@ -256,14 +324,8 @@ class DirectGradient:
     def run(
         self, inputs: Mapping[str, Any], wrt: Collection[str] | None, options: Options
     ) -> tuple[float, Result] | None:
-        """The loss (0 if it is not asked for) and the inputs' adjoints; None where not."""
-        found = self._run.run(inputs, self._seed, (self.loss.slot,), wrt, options)
-        if found is None:
-            return None
-        return (found[0][-1] if self._run.given else 0.0), found[1]
-
-    def _seed(self, bars: Bars) -> None:
-        seed_place(bars, self.loss)
+        """The loss, if it is asked for, and the inputs' adjoints; None where not."""
+        return self._run.run(inputs, self.loss, (self.loss.slot,), wrt, options)
 
 
 def direct_vjp(
@@ -273,22 +335,35 @@ def direct_vjp(
     wrt: Collection[str] | None,
 ) -> Result | None:
     """The inputs' adjoints from those of the results; None where it does not apply."""
-    options = target.options
-    function, without = target.function, left_out(target, wrt)
-    seeded = slots_named(function, seeds) if isinstance(seeds, Mapping) else frozenset[int]()
-    without -= seeded
-    run = _made(target, "", without, lambda: ThereAndBack(target, None, without, _back(target)))
-    if run is None:
+
+    def make() -> tuple[ThereAndBack, frozenset[int]] | None:
+        seeded = slots_named(target.function, seeds) if isinstance(seeds, Mapping) else frozenset()
+        without = left_out(target, wrt) - seeded
+        run = _made(target, "", without, lambda: ThereAndBack(target, None, without, _back(target)))
+        return None if run is None else (run, seeded)
+
+    made = _prepared(target, tuple(seeds), wrt, True, make) if type(seeds) is dict else make()
+    if made is None:
         return None
-    found = run.run(inputs, lambda bars: add_seeds(function, bars, seeds), seeded, wrt, options)
+    run, seeded = made
+    found = run.run(inputs, seeds, seeded, wrt, target.options)
     return None if found is None else found[1]
 
 
-def _only_back(gradient: Program) -> Program:
-    """The program of a gradient that begins with the run back, and goes that way only."""
+def _only_back(gradient: Program, told: int | None) -> Program:
+    """The program of a gradient that begins with the run back, and goes that way only.
+
+    What it would undo of a parameter that is `told` it does.
+    """
     name = gradient.function(gradient.entry).code[-1].symbol
     rest = (f for f in gradient.functions if f.name != name)
-    return Program((forwards(gradient.function(name)), *rest), name, gradient.sources)
+    back = forwards(gradient.function(name))
+    if told is not None:
+        at = only_addition(back, told)
+        assert at is not None
+        code = (*back.code[:at], invert_instr(back.code[at]), *back.code[at + 1 :])
+        back = replace(back, code=code)
+    return Program((back, *rest), name, gradient.sources)
 
 
 def _back(target: Target) -> frozenset[int] | None:
@@ -306,8 +381,36 @@ def direct_gradient(
 
     `valued`: the loss is asked for, too.
     """
-    without = left_out(target, wrt)
-    return _made(target, loss, without, lambda: _of_loss(target, loss, without, valued), valued)
+
+    def make() -> DirectGradient | None:
+        without = left_out(target, wrt)
+        return _made(target, loss, without, lambda: _of_loss(target, loss, without, valued), valued)
+
+    return _prepared(target, loss, wrt, valued, make)
+
+
+def _prepared(
+    target: Target,
+    what: str | tuple[str, ...],
+    wrt: Collection[str] | None,
+    valued: bool,
+    make: Callable[[], Made | None],
+) -> Made | None:
+    """What `make` gives, which is kept under everything on which it depends."""
+    o = target.options
+    asked = target.name, target.undo, what, wrt, valued
+    how = o.engine, o.bits, o.strict, o.checks, o.tolerance == 0, o.max_steps is None
+    key, cache = (_prepared, *asked, *how), target.program.cache
+    try:
+        found: Made | None = cache.get(key)  # type: ignore[assignment]
+    except TypeError:
+        return make()
+    if found is None:
+        # Machine code may be there only later.
+        found = make()
+        if found is not None:
+            cache[key] = found
+    return found
 
 
 def _made(
@@ -344,5 +447,8 @@ def _of_loss(
     if place.type not in (F64, F32):
         return None
     without -= {named.slot}
-    back = None if valued else _back(target)
-    return DirectGradient(ThereAndBack(target, place, without, back), named)
+    told = named.slot if valued else None
+    told_so = told is None or (not place.path and only_addition(function, told) is not None)
+    back = _back(target) if told_so else None
+    told = None if back is None else told
+    return DirectGradient(ThereAndBack(target, place, without, back, told), named)

@@ -106,18 +106,20 @@ def add_seeds(
 
     InputError I002 (unknown), I003 (no derivatives, or wrong numbers), I004 (wrong shape).
     """
-
-    known = {p.name: p.layout for p in function.params}
-    if not isinstance(seeds, Mapping):
+    if type(seeds) is not dict and not isinstance(seeds, Mapping):
+        names = ", ".join(p.name for p in function.params)
         raise InputError(
             "I003",
             f"{what}s go by parameter, in a mapping, not as {described(seeds)}",
-            hint=f"`{function.name}` has the parameters {', '.join(known)}",
+            hint=f"`{function.name}` has the parameters {names}",
         )
     for name, value in seeds.items():
-        if name not in known:
+        for p in function.params:
+            if p.name == name:
+                _add(function, held, what, name, p.layout, value)
+                break
+        else:
             raise unknown(function, name)
-        _add(function, held, what, name, known[name], value)
 
 
 def _add(

@@ -8,6 +8,7 @@ library.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import cast
 
 from rvm.expr import LENGTHS, Apply, Expr, Place, places, walk
@@ -20,10 +21,12 @@ from rvm.ir.node import I64, PTR, Node, Var, constant, number
 from rvm.ir.others import fill as fill_others
 from rvm.ir.others import others_of
 from rvm.ir.places import LONGEST, View, item_size
+from rvm.ir.products import everywhere, in_rows
 from rvm.ir.sums import Element
 from rvm.ir.typed import Unprintable
-from rvm.ir.values import at, put, raw, read, viewed, whole, whole_number
+from rvm.ir.values import at, located, put, raw, read, viewed, whole, whole_number
 from rvm.isa import implementation
+from rvm.isa import place as typed_place
 from rvm.numbers import system
 from rvm.stmt import Held, Map, Update
 from rvm.types import Array, Scalar, elem_of, rank_of
@@ -76,7 +79,7 @@ def _everywhere(
         return
     pc = b.rounding
     if pc is None:
-        b.everywhere(dims, body)
+        everywhere(b, dims, body)
         return
     lost = b.lost = b.variable(I64, "lost")
     b.set(lost, b.i64(0))
@@ -203,9 +206,9 @@ def make(b: Builder, reg: int, value: Expr | None) -> None:
             put(b, at(b, view, i), new if b.way >= 0 else b.taken(t.elem, new))
 
         if b.kind.anew:
-            b.nest(dims, fill)
+            in_rows(b, dims, fill)
         else:
-            b.trusting(lambda: b.nest(dims, _in_order(b, dims, fill)))
+            b.trusting(lambda: in_rows(b, dims, _in_order(b, dims, fill)))
 
 
 def _find_room(b: Builder, reg: int, size: Node, zero: bool, many: int) -> None:
@@ -334,6 +337,25 @@ def _check(b: Builder, held: View, value: Expr, sizes: Held | None) -> None:
         _keep_all(b, held, lambda i: element(i[len(i) - len(shape) :]))
     else:
         _erase_many(b, count, t)
+
+
+def ask_finite(b: Builder, reg: int) -> None:
+    """Trouble unless all numbers of a parameter are finite."""
+    t = b.function.registers[reg].type
+    elem, bad = elem_of(t), b.variable(I64, "v")
+    b.set(bad, b.i64(0))
+
+    def look(v: Parts) -> None:
+        tests = (b.op("fueq", b.intrinsic("fabs", p), constant(inf, p.kind)) for p in parts_of(v))
+        for test in tests:
+            b.set(bad, b.op("or", b.get(bad), b.op("zext", test, kind=I64)))
+
+    if isinstance(t, Array):
+        held = whole(b, reg, t)
+        b.nest(held.dims, lambda i: look(read(b, at(b, held, i))))
+    else:
+        look(read(b, located(b, typed_place(reg, elem))))
+    b.trouble(b.op("ne", b.get(bad), b.i64(0)))
 
 
 def _keep_all(b: Builder, held: View, guess: Callable[[Indices], Parts]) -> None:

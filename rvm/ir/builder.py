@@ -94,6 +94,10 @@ class Builder(Operations):
         """The variables of the strict log, if the function uses it."""
         self.instead: Mapping[Place, Parts] = {}
         """Values that places are to have in expressions."""
+        self.has_products = False
+        self.present: Any = None
+        """Whether the present instruction has matrix products, and the elements for which a loop is
+        being made: see `rvm.ir.products`."""
         self.writes = True
         self._troubles = 0
         self._trusting = False
@@ -243,10 +247,14 @@ class Builder(Operations):
         if self.kind.anew:
             self.nest(dims, body)
             return
+        self.beforehand(dims, body)
+        self.trusting(lambda: self.nest(dims, body))
+
+    def beforehand(self, dims: Sequence[Node], body: Callable[[Indices], object]) -> None:
+        """Find out whether `body` has trouble at any indices, without what it changes."""
         keep, self.writes = self.writes, False
         self.surely(dims, body)
         self.writes = keep
-        self.trusting(lambda: self.nest(dims, body))
 
     # ------------------------------------------------------------ blocks
 

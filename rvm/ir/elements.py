@@ -10,7 +10,8 @@ from rvm.ir.builder import Builder, Indices
 from rvm.ir.extremes import extreme, one_at
 from rvm.ir.items import Parts
 from rvm.ir.node import Node
-from rvm.ir.sums import Element, accumulated, combined, identity, operation, unless_empty
+from rvm.ir.products import Products, is_in_row
+from rvm.ir.sums import Element, combined, operation
 from rvm.ir.typed import Unprintable, type_of
 from rvm.ir.values import at, body_of, read, value, viewed, widened
 from rvm.isa.functions import machine
@@ -137,16 +138,12 @@ def _product(b: Builder, x: Expr, y: Expr, large: int) -> Found:
         b.trouble(b.op("ugt", count, b.i64(large)))
     n = len(rows) - 1
     t, times = _factors(b, x, y)
-    add = operation(b, "+", t)
 
-    def element(i: Indices) -> Parts:
-        def step(s: Parts, at: Indices) -> Parts:
-            return add(s, times(left((*i[:n], *at)), right((*at, *i[n:]))))
+    def term(i: Indices, at: Indices) -> Parts:
+        return times(left((*i[:n], *at)), right((*at, *i[n:])))
 
-        found = accumulated(b, t, rows[-1:], step, identity("+", t))
-        return found if t.is_exact else unless_empty(b, "+", t, rows[-1], found)
-
-    return (*rows[:-1], *columns[1:]), element
+    made = Products(b, t, rows[-1], operation(b, "+", t), term, is_in_row(x, y))
+    return (*rows[:-1], *columns[1:]), made.element
 
 
 def _binary(b: Builder, fn: str, x: Expr, y: Expr) -> Callable[[Parts, Parts], Parts]:

@@ -13,6 +13,7 @@ from rvm.host.signals import listen
 from rvm.image import Code
 from rvm.ir import context
 from rvm.ir.arm import arm
+from rvm.ir.arrays import ask_finite
 from rvm.ir.blocks import FunctionBuilder
 from rvm.ir.builder import Builder, Way
 from rvm.ir.calls import call, is_callable
@@ -185,11 +186,13 @@ class Maker(ABC):
                 return
             way = b.way_out(pc, done)
             b.do("begin", aux=(pc, way))
+            b.leaving(way)
             if pc == len(code):
+                for reg in sorted(b.kind.finite):
+                    ask_finite(b, reg)
                 b.count(done)
                 self.finish()
                 return
-            b.leaving(way)
             if pc in flow.apart:
                 b.jump(way())
                 return

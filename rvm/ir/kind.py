@@ -21,7 +21,8 @@ class Kind(NamedTuple):
     `watched` it also records each call.  With `anew` a run that stops early starts again from the
     beginning, so its state is not kept.  Parameters that are `unread` are only added to and never
     read: what would be added is computed only for the errors that it may raise.  With `blank` the
-    array parameters that the code fills hold zeros (see `fills`).
+    array parameters that the code fills hold zeros (see `fills`).  The parameters in
+    `finite` are finite numbers at the end; where one is not, the run stops there.
     """
 
     entry: int
@@ -33,6 +34,7 @@ class Kind(NamedTuple):
     anew: bool = False
     unread: frozenset[int] = frozenset()
     blank: bool = False
+    finite: frozenset[int] = frozenset()
 
     @property
     def root(self) -> bool:

@@ -80,7 +80,7 @@ def instruction(
         raise Unprintable
     begun = len(b.items)
     apart(b, clashes)
-    b.way, b.rounding = way, rounding
+    b.way, b.rounding, b.has_products = way, rounding, False
     try:
         statement(b, stmts[0])
     finally:

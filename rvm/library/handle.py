@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from inspect import Signature
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from rvm.codes.words import count, described, instead
@@ -243,10 +245,8 @@ class FunctionHandle:
         inputs: Mapping[str, Any],
         valued: bool,
     ) -> tuple[float, Result]:
-        from rvm.derive.direct_gradient import direct_gradient
-
         target, values = self.target_of(given, inputs)
-        direct = direct_gradient(target, loss, wrt, valued)
+        direct = _direct().direct_gradient(target, loss, wrt, valued)
         found = None if direct is None else direct.run(values, wrt, target.options)
         if found is None:
             from rvm.derive.gradients import Pullback
@@ -268,10 +268,8 @@ class FunctionHandle:
         **inputs: Any,
     ) -> Result:
         """The adjoints of the inputs, from adjoints of the results given by parameter."""
-        from rvm.derive.direct_gradient import direct_vjp
-
         target, values = self.target_of(given, inputs)
-        found = direct_vjp(target, seeds, values, wrt)
+        found = _direct().direct_vjp(target, seeds, values, wrt)
         if found is None:
             from rvm.derive.gradients import Pullback
 
@@ -403,6 +401,14 @@ class FunctionHandle:
     def comment(self) -> str:
         """The comment at the head of its source text."""
         return documentation(self.program.sources, self.name)
+
+
+@cache
+def _direct() -> ModuleType:
+    """The module of direct gradients, imported at first use."""
+    from rvm.derive import direct_gradient
+
+    return direct_gradient
 
 
 def _at_once(found: Result, target: Target) -> Result:

@@ -5,9 +5,9 @@ If any check fails, the call is made the ordinary way, which produces the error 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from ctypes import addressof, c_char
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from rvm.types import Array, Scalar
 if TYPE_CHECKING:
     from rvm.engines.native.frames import Layout
 
+_first: Callable[[Any], Any] = c_char.from_buffer
+"""The first byte of an array that can be written to and has no gaps."""
 ODD = (KeyError, TypeError, ValueError, OverflowError)
 """Exceptions for arguments that need the ordinary way."""
 
@@ -52,14 +54,18 @@ class Intake:
             for k, name in enumerate(self.names)
             if isinstance(t := registers[k].type, Scalar)
         ]
-        self._scalars = [k for k in range(len(self.names)) if isinstance(registers[k].type, Scalar)]
+        self._places = [
+            (k, layout.places[k], t.parts > 1)
+            for k in range(len(self.names))
+            if isinstance(t := registers[k].type, Scalar)
+        ]
         self._bytes = sum(SCALAR_BYTES * (1 + pair) for *_, pair in self.scalars)
         self.arrays = [
             (name, k, layout.places[k], system(t.elem).dtype, t.rank, k in changed)
             for k, name in enumerate(self.names)
             if isinstance(t := registers[k].type, Array)
         ]
-        self._lengths = _lengths(function)
+        self._lengths = _lengths(function, layout)
         self._blank = [0] * layout.count
 
     def take(self, values: Mapping[str, Any]) -> Taken:
@@ -83,42 +89,54 @@ class Intake:
     def raw(self, taken: Taken) -> list[Any]:
         """Raw values by register, with arrays as views of fixed shape."""
         found: list[Any] = [None] * len(self.names)
-        for (_, at, _, _, pair), k in zip(self.scalars, self._scalars, strict=True):
-            flat = taken.flat
+        flat = taken.flat
+        for k, at, pair in self._places:
             found[k] = complex(flat[at], flat[at + 1]) if pair else flat[at]
         for k, v in taken.arrays.items():
             found[k] = v.view()
         return found
 
     def _take_arrays(self, values: Mapping[str, Any], found: Taken) -> None:
-        spans: list[tuple[int, int]] = []
+        starts, ends = [], []
         flat, arrays, total = found.flat, found.arrays, 0
         for name, k, at, dtype, rank, changed in self.arrays:
             v = values[name]
             if type(v) is not np.ndarray or v.dtype is not dtype or v.ndim != rank:
                 raise TypeError
-            flags, size = v.flags, v.nbytes
-            # Aligned and without gaps; writeable, too.
-            if not flags.carray and (changed or not flags.c_contiguous or not flags.aligned):
+            try:
+                start = addressof(_first(v))
+            except ODD:
+                # Read-only, or empty; or with gaps.
+                if (changed and not v.flags.writeable) or not v.flags.c_contiguous:
+                    raise
+                start = address_of(v)
+            if start % dtype.alignment:
                 raise TypeError
-            start = flat[at] = address_of(v, size)
-            flat[at + 2 : at + 2 + 2 * rank] = v.shape + v.strides
-            spans.append((start, start + size))
+            flat[at] = start
+            if rank == 1:
+                flat[at + 2] = n = len(v)
+                flat[at + 3] = size = dtype.itemsize
+                size *= n
+            else:
+                flat[at + 2 : at + 2 + 2 * rank] = v.shape + v.strides
+                size = v.nbytes
+            starts.append(start)
+            ends.append(start + size)
             total += size
             arrays[k] = v
         if self._lengths is None:
             check_lengths(self.function, [arrays.get(k) for k in range(len(self.names))])
         else:
-            for k, axis, other, length in self._lengths:
-                want = length if other is None else arrays[other].shape[length]
-                if arrays[k].shape[axis] != want:
+            for at, other, length in self._lengths:
+                if flat[at] != (length if other is None else flat[other]):
                     raise TypeError
-        spans.sort()
-        behind = 0
-        for start, end in spans:
-            if start < behind:
-                raise TypeError
-            behind = end
+        if len(starts) > 1:
+            # Each ends before the next one begins.
+            starts.sort()
+            ends.sort()
+            for start, end in zip(starts[1:], ends):  # noqa: B905
+                if start < end:
+                    raise TypeError
         found.live += total
 
 
@@ -137,12 +155,13 @@ def _quick(t: Scalar) -> type | None:
     return complex if t.parts > 1 else None
 
 
-Length = tuple[int, int, int | None, int]
-"""A register and axis, and the register and axis with the same length; or None and a length."""
+Length = tuple[int, int | None, int]
+"""The slot of a length, and the slot with the same length; or None and a length."""
 
 
-def _lengths(function: Function) -> list[Length] | None:
+def _lengths(function: Function, layout: Layout) -> list[Length] | None:
     """The lengths that parameters must have; None if computing them needs evaluation."""
+    first = [at + 2 for at in layout.places]
     found: list[Length] = []
     for k, register in enumerate(function.registers[: function.n_args]):
         for axis, dim in enumerate(register.dims):
@@ -150,18 +169,20 @@ def _lengths(function: Function) -> list[Length] | None:
                 case None:
                     pass
                 case Const(int(length)):
-                    found.append((k, axis, None, length))
+                    found.append((first[k] + axis, None, length))
                 case Apply("dim", (Place(other, ()), Const(int(other_axis)))):
-                    found.append((k, axis, other, other_axis))
+                    found.append((first[k] + axis, first[other] + other_axis, 0))
                 case _:
                     return None
     return found
 
 
-def address_of(v: np.ndarray, size: int) -> int:
+def address_of(v: np.ndarray) -> int:
     """The address of an array's first element."""
-    if size and v.flags.writeable:
+    try:
         # A third of the time that asking the array takes.
-        return addressof(c_char.from_buffer(cast("Any", v)))
-    start: int = v.__array_interface__["data"][0]
-    return start
+        return addressof(_first(v))
+    except (TypeError, ValueError):
+        # Read-only, empty or with gaps.
+        start: int = v.__array_interface__["data"][0]
+        return start

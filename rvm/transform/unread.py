@@ -102,6 +102,24 @@ def _beside(arg: Expr) -> Iterator[Place]:
     return index_reads(arg) if isinstance(arg, Place) else places(arg)
 
 
+def only_addition(f: Function, reg: int) -> int | None:
+    """The position of the only instruction that changes a number, if it adds to it at most once.
+
+    Then the order of additions is the same forwards and back.
+    """
+    found = [
+        pc
+        for pc, instr in enumerate(f.code)
+        if any(p.reg == reg for s in lower(instr) for p in writes(s))
+    ]
+    match found:
+        case [at] if _adds(lower(f.code[at])):
+            # A branch that goes back is a loop's.
+            around = (pc for pc in range(at, len(f.code)) if f.code[pc].op == "br")
+            return None if any(f.code[pc].aux < at for pc in around) else at
+    return None
+
+
 class _Step:
     """An instruction, and what it does."""
 

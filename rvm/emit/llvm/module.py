@@ -128,7 +128,11 @@ class ModulePrinter:
         if found is None:
             found = self._symbols[key] = f"f{len(self._symbols)}"
             what = self.kind._replace(
-                entry=INNER, scattered=scattered, unread=frozenset(), blank=False
+                entry=INNER,
+                scattered=scattered,
+                unread=frozenset(),
+                blank=False,
+                finite=frozenset(),
             )
             self._enter(found, key, what)
         self._sites[found] += 1

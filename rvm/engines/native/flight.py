@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import math
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from operator import itemgetter
 from time import perf_counter
 from typing import Any
 
@@ -24,6 +25,7 @@ from rvm.types import Array, Scalar, Stack
 CONTEXT = struct.Struct("<qqqqqqdQQdQ")
 HEADER = struct.Struct("<Qqq")
 FIELD = struct.Struct("<q")
+DRIFT = struct.Struct("<d")
 NO_LIMIT = 1 << 62
 SOON = 0.02
 """Seconds."""
@@ -105,7 +107,7 @@ class Flight:
     @property
     def drift(self) -> float:
         """The largest residue, relative to the allowed residue."""
-        found: float = CONTEXT.unpack_from(self.fields)[context.DRIFT]
+        found: float = DRIFT.unpack_from(self.fields, DRIFT.size * context.DRIFT)[0]
         return found
 
     def land(self, state: State) -> int:
@@ -151,8 +153,8 @@ def run(state: State, frame: Frame, kind: Kind, ticks: int) -> tuple[int, int]:
 class Launch:
     """A code that is run repeatedly from its beginning on contiguous registers.
 
-    `logging` is the runs' use of their strict log, see `Code.logging`; `unread` are parameters that
-    need not be changed, and with `blank` those that the code fills hold nothing yet, see `Kind`.
+    `logging` is the runs' use of their strict log, see `Code.logging`; for `unread`, `blank` and
+    `finite` see `Kind`.
     """
 
     def __init__(
@@ -162,8 +164,9 @@ class Launch:
         logging: int = 0,
         unread: frozenset[int] = frozenset(),
         blank: bool = False,
+        finite: frozenset[int] = frozenset(),
     ) -> None:
-        kind = Kind(0, frozenset(), checks, logging, unread=unread, blank=blank)
+        kind = Kind(0, frozenset(), checks, logging, unread=unread, blank=blank, finite=finite)
         self.root = Root(origin, kind) if isinstance(origin, Derived) else root_of(origin, kind)
         self.layout = layout = Layout(self.root.sketch.types, self.root.sketch.n_args)
         # Who has waited for the compiler may wait as long once more before Ctrl-C is asked for,
@@ -178,8 +181,12 @@ class Launch:
             if isinstance(t, Array) and k < layout.n_args and (sketch.deep or k in sketch.whole)
         ]
         """The slots of the shapes of the parameters on whose sizes ticks depend."""
+        self._lengths = _taker(s.start for s in self.shapes if s.stop == s.start + 1)
+        self._shapes = [s for s in self.shapes if s.stop > s.start + 1]
         self.ticks = self._within(1)
         """The number of ticks that a run is given if it depends on no sizes."""
+        self._known = 1, self.ticks
+        """The largest size of the last run, and the ticks for that."""
         self.parameters = range(layout.n_args)
         types = layout.types[: layout.n_args]
         self.scalars = [
@@ -208,6 +215,7 @@ class Launch:
         if flight.how == context.SPENT and perf_counter() - began < SOON:
             self.patience = min(8 * self.patience, NO_LIMIT)
             self.ticks = self._within(1)
+            self._known = 1, self.ticks
         return flight
 
     def run_registers(
@@ -230,10 +238,23 @@ class Launch:
 
     def _foreseen(self, values: Sequence[Any]) -> int:
         """The number of ticks for a run, by the sizes of its arrays."""
-        return self._within(max(math.prod(values[shape]) for shape in self.shapes))
+        size: int = max(self._lengths(values))
+        for shape in self._shapes:
+            size = max(size, math.prod(values[shape]))
+        of, ticks = self._known
+        if of != size:
+            self._known = size, (ticks := self._within(size))
+        return ticks
 
     def _within(self, size: int) -> int:
         return min(int(self.patience * ticks_of(self.root.sketch, size)), NO_LIMIT)
+
+
+def _taker(at: Iterable[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """A function that takes the values at some positions, at least two of them."""
+    # Each of them may be there more than once.
+    found = [*at]
+    return itemgetter(*(2 * found)) if found else lambda values: (1,)
 
 
 def _address(data: bytearray) -> int:
