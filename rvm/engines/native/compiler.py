@@ -105,10 +105,21 @@ class Compiler:
         options.loop_vectorization = options.slp_vectorization = level > 1
         options.loop_interleaving = level > 2
         passes = llvm.create_pass_builder(self.machine, options)
-        passes.getModulePassManager().run(module, passes)
+        self._run(passes.getModulePassManager(), module, passes)
         listen()
         self._put_in(module, passes)
         return module
+
+    def _run(self, manager: Any, module: Any, passes: Any) -> None:
+        """Run a pass manager, and free it.
+
+        llvmlite does not: of the two methods that its class inherits for this, the first is empty.
+        """
+        try:
+            manager.run(module, passes)
+        finally:
+            self.llvm.newpassmanagers.NewPassManager._dispose(manager)
+            manager.detach()
 
     def _put_in(self, module: Any, passes: Any) -> None:
         """Inline `TURN` into its callers, after equal calls of it have been merged.
@@ -119,7 +130,7 @@ class Compiler:
             module.get_function(TURN).add_function_attribute("alwaysinline")
             last = self.llvm.create_new_module_pass_manager()
             last.add_always_inliner_pass()
-            last.run(module, passes)
+            self._run(last, module, passes)
             listen()
 
     def assembly(self, text: str) -> str:
