@@ -300,7 +300,7 @@ WRONG: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (mask, {"x": VECTOR}, "`np.where(c, x, 0)`"),
     (lambda x: x[[0, 1]], {"x": VECTOR}, "arrays of whole numbers"),
     (lambda x: x[1.5], {"x": VECTOR}, "1.5"),
-    (lambda x: x[:, None], {"x": VECTOR}, "`None` is no index"),
+    (lambda x: x[:, None], {"x": VECTOR}, "`None` is not an index"),
     (lambda x: x[0, 0], {"x": VECTOR}, "more indices than dimensions"),
     (lambda x: x.max(keepdims=True), {"x": VECTOR}, "`np.max` is traced with an axis only"),
     (lambda x: x[...], {"x": VECTOR}, "Ellipsis"),
