@@ -149,7 +149,7 @@ def _call_sites(code: Code, apart: Sequence[int], strict: int) -> dict[int, Call
     for pc in apart:
         call = code.stmts(pc)[0]
         if isinstance(call, Call):
-            printer = printer or CallPrinter(code.function, ())
+            printer = printer or CallPrinter(code.function, (), viewed=False)
             callee, changed = code.callee(pc).function, code.image.inout[call.callee]
             clashes, notes = code.clashes(pc), code.notes(pc)
             with suppress(Unprintable):

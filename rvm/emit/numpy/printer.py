@@ -13,8 +13,9 @@ from rvm.emit.numpy import places
 from rvm.emit.numpy.ancillas import give_up, make, zero
 from rvm.emit.numpy.known import Known, Value
 from rvm.emit.numpy.ufuncs import UFUNCS
-from rvm.emit.numpy.values import LaneValues, Scalars
+from rvm.emit.numpy.values import LaneValues
 from rvm.emit.python.lines import bare
+from rvm.emit.python.printer import Printer
 from rvm.expr import Apply, Const, Expr, Place
 from rvm.image import Clash
 from rvm.ir.typed import Unprintable, element, scalar_of, type_of
@@ -50,7 +51,9 @@ class LanePrinter(LaneValues):
         varying: Collection[int],
         special: Callable[[str], str | None],
     ) -> None:
-        super().__init__(Scalars(function, names), Known(function, varying), special)
+        # What is the same in all lanes is as in single runs, but never raises.
+        scalars = Printer(function, names, total=True)
+        super().__init__(scalars, Known(function, varying), special)
 
     def statement(self, stmt: Stmt, clashes: Sequence[Clash] = ()) -> list[str]:
         """The lines that do a statement in all lanes; Unprintable if it is not for this printer."""

@@ -28,12 +28,6 @@ from rvm.numbers import NAMES, Code, compiled, fill, has_own_system, system
 from rvm.types import Scalar, elem_of, rank_of
 
 
-class Scalars(Printer):
-    """Prints what is the same in all lanes as in single runs, but by functions that never raise."""
-
-    total = True
-
-
 class LaneValues:
     """Prints the values of one segment of straight code.
 

@@ -23,8 +23,6 @@ from rvm.types import Array, Scalar, elem_of
 class CallPrinter(Printer):
     """Prints `enter(regs)` and `leave(regs, inner)` for calls of one function."""
 
-    viewed = False
-
     def register_names(self, taken: Iterable[str]) -> list[str]:
         return [f"regs[{k}]" for k in range(len(self.function.registers))]
 

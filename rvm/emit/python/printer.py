@@ -57,16 +57,20 @@ class Printer:
     must not raise where their value is defined.
     """
 
-    viewed = True
-    total = False
-
-    def __init__(self, function: Function, names: Iterable[str]) -> None:
+    def __init__(
+        self,
+        function: Function,
+        names: Iterable[str],
+        *,
+        viewed: bool = True,
+        total: bool = False,
+    ) -> None:
         self.function = function
         self.constants: dict[str, object] = {}
         """Values that have no literal, by the names that the source gives them."""
         self.regs = self.register_names(names)
-        self.builder = PythonBuilder(function, self.regs, self.bind, self.total)
-        self.text = Lines(function, self.regs, self.constant, self.viewed)
+        self.builder = PythonBuilder(function, self.regs, self.bind, total)
+        self.text = Lines(function, self.regs, self.constant, viewed)
         self.elements = self.text.elements
 
     def register_names(self, taken: Iterable[str]) -> list[str]:

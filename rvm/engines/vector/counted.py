@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from rvm.accounts.counts import sized_of
 from rvm.engines.counted import CountedSource, CountingPython
-from rvm.engines.vector.engine import FIRST_TICKS
+from rvm.engines.vector.engine import Vector
 from rvm.engines.vector.loops import Declined
 from rvm.engines.vector.plan import LoopPlan
 from rvm.engines.vector.source import VectorSource
 from rvm.ir.counters import Counters, counters_of
 from rvm.ir.structure import Loop
-from rvm.state import State
 
 
 class CountedVectorSource(VectorSource, CountedSource):
@@ -30,7 +29,4 @@ class CountingVector(CountingPython):
 
     name = "vector"
     source_type = CountedVectorSource
-
-    def first_chunk(self, state: State) -> int:
-        """As in an ordinary run."""
-        return FIRST_TICKS
+    first_chunk = Vector.first_chunk

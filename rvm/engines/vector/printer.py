@@ -32,12 +32,6 @@ from rvm.numbers import Code
 from rvm.types import Array, Scalar, elem_of, rank_of
 
 
-class Fixed(Printer):
-    """A printer of loop invariants, as in ordinary code."""
-
-    viewed = False
-
-
 class LoopPrinter(LaneValues):
     """A printer of a body as lines of Python, for `_k` lanes.
 
@@ -54,7 +48,7 @@ class LoopPrinter(LaneValues):
         names: dict[str, object],
     ) -> None:
         function = replace(trace.code.function, registers=tuple(trace.registers))
-        scalars = Fixed(function, names)
+        scalars = Printer(function, names, viewed=False)
         scalars.constants = constants
         varying = set(range(len(function.registers))) - trace.counted.fixed
         super().__init__(scalars, Known(function, varying), lambda fn: None)
