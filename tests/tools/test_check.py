@@ -117,7 +117,15 @@ def test_erased_bits_are_named() -> None:
 def test_generated_inputs_that_end_early_come_back_too() -> None:
     Path("deep.rasm").write_text("func f(x: i64[n], i: i64)\n    inc i\n    add x[i + 100], 1\n")
     row = rvm_json("check", "deep.rasm")["checks"][-1]
-    assert row["verdict"] == "?" and "ended early by R003 (4)" in row["say"]
+    assert row["verdict"] == "?" and "ended early by R003 (4); none came to its end" in row["say"]
+
+
+def test_a_check_of_which_one_run_ends_is_no_question() -> None:
+    Path("some.rasm").write_text(
+        "func f(x: i64, n: i64)\n    for i = 1 to n\n        add x, i\n    end\n"
+    )
+    row = rvm_json("check", "some.rasm", "--max-steps=100", "--runs=8")["checks"][-1]
+    assert row["verdict"] == "ok" and "turned back" in row["say"] and "none" not in row["say"]
 
 
 def test_generated_inputs_of_square_matrices() -> None:
@@ -144,7 +152,8 @@ def test_long_runs_turn_round() -> None:
         "    free n = -1\n"
     )
     row = rvm_json("check", "long.rasm", "--max-steps=1000", "--runs=2")["checks"][-1]
-    assert row["verdict"] == "ok" and "2 turned back after 1,000 steps" in row["say"]
+    assert "2 turned back after 1,000 steps; none came to its end" in row["say"]
+    assert row["verdict"] == "?"
 
 
 def test_runs_of_the_same_seed_are_the_same() -> None:

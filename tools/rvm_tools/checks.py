@@ -286,8 +286,9 @@ def _generated(request: CheckRequest, program: Program, function: Function) -> C
         row.say += f"; {limited} turned back after {request.max_steps:,} steps"
     if ends:
         row.say += "; ended early by " + ", ".join(f"{c} ({n})" for c, n in sorted(ends.items()))
-    if row.verdict == "ok" and sum(ends.values()) == request.runs:
-        row.verdict = "?"
+    if limited + sum(ends.values()) == request.runs:
+        row.say += "; none came to its end"
+        row.verdict = "?" if row.verdict == "ok" else row.verdict
     return row
 
 
