@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rvm.expr import Expr, reads
@@ -14,6 +15,7 @@ from rvm.ir.jam import Jam
 from rvm.ir.joined_rounds import join
 from rvm.ir.loops import Counted, Inner, Inside
 from rvm.ir.node import I64, Node
+from rvm.ir.split_rounds import split
 from rvm.ir.typed import Unprintable
 from rvm.ir.values import scalar
 
@@ -164,18 +166,28 @@ def _unchecked(maker: MachineMaker, loop: Counted, label: str, copy: int) -> Non
 
     def onward(target: int, falling: bool) -> None:
         jam: Jam | None = loop.jams.get(target - 1) if falling and not b.lanes else None
+        fission = loop.fissions.get(target - 1) if falling and _may_split(b) else None
+        # The values of lanes fill the registers as it is.
         if jam is not None:
-            # The values of lanes fill the registers as it is.
-            begun, here = len(b.blocks), len(b.items)
-            items = b.items
             cycle = jam.loops[0].cycle
-            try:
-                join(b, jam, block(cycle.head + 1), block(cycle.back + 1))
+            if tried(lambda: join(b, jam, block(cycle.head + 1), block(cycle.back + 1))):
                 return
-            except Unprintable:
-                del b.blocks[begun:], items[here:]
-                b.items = items
+        if fission is not None:
+            cycle = fission.rounds.cycle
+            if tried(lambda: split(b, fission, block(cycle.head + 1), block(cycle.back + 1))):
+                return
         b.jump(block(target))
+
+    def tried(made: Callable[[], None]) -> bool:
+        """Make some blocks, or none if they can't be made."""
+        begun, here, items = len(b.blocks), len(b.items), b.items
+        try:
+            made()
+        except Unprintable:
+            del b.blocks[begun:], items[here:]
+            b.items = items
+            return False
+        return True
 
     b.block(label)
     onward(head, True)
@@ -186,3 +198,8 @@ def _unchecked(maker: MachineMaker, loop: Counted, label: str, copy: int) -> Non
     maker.trusted, b.proved = before
     b.block(leave)
     maker.goto(copy, back + 1)
+
+
+def _may_split(b: FunctionBuilder) -> bool:
+    """Whether iterations need not be counted one by one."""
+    return not (b.lanes or b.kind.counts)

@@ -99,7 +99,7 @@ def jam(
                 if place.path or place.reg in scratch:
                     return None
                 continue
-            axes = _axes(place, resolved)
+            axes = axes_of(place, resolved)
             if axes is None:
                 return None
             reached.setdefault(place.reg, set()).add(axes)
@@ -108,7 +108,7 @@ def jam(
     changed = [axes for reg in written for axes in reached[reg]]
     p, q = outer.variable, inner.variable
     kept = any(_is_kept(axes, p, q) for found in reached.values() for axes in found)
-    sums = any(not any(_factor(a, q) for a in axes) for axes in changed)
+    sums = any(not any(factor_in(a, q) for a in axes) for axes in changed)
     if not (kept or sums) or not all(_is_apart(a, p, q) or _is_kept(a, p, q) for a in changed):
         return None
     if len(loops) == 3 and (
@@ -145,7 +145,8 @@ def _around(code: Code, outer: Rounds, inner: Rounds) -> tuple[int, ...] | None:
     return None if held else tuple(before)
 
 
-def _axes(place: Place, resolved: Callable[[Expr], Expr | None]) -> tuple[Axis, ...] | None:
+def axes_of(place: Place, resolved: Callable[[Expr], Expr | None]) -> tuple[Axis, ...] | None:
+    """The indices of an element; None if they are not affine."""
     match place.path:
         case (Index(items),):
             axes = [_axis(item, resolved) for item in items]
@@ -163,7 +164,8 @@ def _axis(item: object, resolved: Callable[[Expr], Expr | None]) -> Axis | None:
     return form.constant, frozenset(form.atoms.items())
 
 
-def _factor(axis: Axis, variable: int) -> int:
+def factor_in(axis: Axis, variable: int) -> int:
+    """The factor of a variable in an index."""
     return next(
         (k for atom, k in axis[1] if isinstance(atom, Place) and atom.reg == variable and k), 0
     )
@@ -171,9 +173,9 @@ def _factor(axis: Axis, variable: int) -> int:
 
 def _is_apart(axes: Sequence[Axis], p: int, *within: int) -> bool:
     """Whether each iteration of the loop over `p` uses separate elements."""
-    return any(_factor(a, p) and not any(_factor(a, q) for q in within) for a in axes)
+    return any(factor_in(a, p) and not any(factor_in(a, q) for q in within) for a in axes)
 
 
 def _is_kept(axes: Sequence[Axis], p: int, q: int) -> bool:
     """Whether each round of the loop over `p` reaches the same elements, one by one over `q`."""
-    return not any(_factor(a, p) for a in axes) and any(_factor(a, q) for a in axes)
+    return not any(factor_in(a, p) for a in axes) and any(factor_in(a, q) for a in axes)

@@ -46,7 +46,7 @@ def join(b: FunctionBuilder, jam: Jam, rest: str, past: str) -> None:
         levels.append(Level(rounds, variable, b.get(variable), end, many))
     for level in levels[1:]:
         b.stay(b.op("ne", level.first, level.end), rest)
-    b.leaving(_none)
+    b.leaving(none)
     outer = levels[0]
     ticks = b.op("wmul", _ticks(b, levels), b.i64(outer.many))
 
@@ -87,7 +87,7 @@ def _count_rounds(b: FunctionBuilder, levels: Sequence[Level]) -> None:
             Edge(inner.back + 1, behind, FALLS, behind),
         ):
             _along(b, edge, times)
-        trips = b.op("wmul", _between(b, level.first, level.end, level.rounds.step), times)
+        trips = b.op("wmul", between(b, level.first, level.end, level.rounds.step), times)
         _along(b, again, b.op("wsub", trips, times))
         times = trips
 
@@ -101,7 +101,8 @@ def _ways(levels: Sequence[Level]) -> tuple[Edge, Edge]:
     )
 
 
-def _none() -> str:
+def none() -> str:
+    """The exit where there must be no trouble."""
     raise Unprintable
 
 
@@ -113,7 +114,7 @@ def _ticks(b: FunctionBuilder, levels: Sequence[Level]) -> Node:
         return b.i64(length)
     inner = levels[1]
     within = inner.rounds.cycle
-    trips = _between(b, inner.first, inner.end, inner.rounds.step)
+    trips = between(b, inner.first, inner.end, inner.rounds.step)
     rest = b.i64(length - (within.back - within.head))
     return b.op("wadd", b.op("wmul", trips, _ticks(b, levels[1:])), rest)
 
@@ -134,7 +135,7 @@ def _rounds(
     b.jump(joined)
     b.block(joined)
     at = b.get(level.variable)
-    left = _between(b, at, level.end, rounds.step)
+    left = between(b, at, level.end, rounds.step)
     b.fork(b.op("uge", left, b.i64(many)), begin, done)
     b.block(begin)
     here = (*around, (level, at, many))
@@ -165,7 +166,7 @@ def _body(b: FunctionBuilder, around: Sequence[Joined], body: Sequence[int]) -> 
             instruction_at(b, pc)
 
 
-def _between(b: FunctionBuilder, first: Node, end: Node, step: int) -> Node:
+def between(b: FunctionBuilder, first: Node, end: Node, step: int) -> Node:
     """The number of iterations from one value to another; never negative."""
     distance = b.op("sub", *((end, first) if step > 0 else (first, end)))
     return distance if abs(step) == 1 else b.op("udiv_exact", distance, b.i64(abs(step)))

@@ -14,6 +14,7 @@ from rvm.program import Function, Program
 from rvm.transform.gradient import adjoint_origins
 from rvm.transform.invert import invert_function
 from rvm.transform.programs import doing, in_values
+from rvm.transform.retraced import Step, retraced
 from rvm.verify.matching import matched
 
 
@@ -33,7 +34,8 @@ NOTHING = Ends(frozenset(), frozenset())
 def ends_of(program: Program, name: str, undo: bool, changed: Changed) -> Ends:
     """The positions where a function, or its inverse, removes registers, with known facts."""
     f = program.function(name)
-    found = matched(invert_function(f) if undo else f, changed(f), doing(program))
+    code = invert_function(f) if undo else f
+    found = matched(code, changed(f), doing(program))
     known, returning = set(found.all), set(found.by_adjoint)
     derived = in_values(program).get(name)
     if derived is not None:
@@ -53,6 +55,10 @@ def ends_of(program: Program, name: str, undo: bool, changed: Changed) -> Ends:
                 derived.undoes and not undo and of.code[at].op == "alloc"
             ):
                 returning.add(pc)
+    asked = {pc for pc, i in enumerate(code.code) if i.op == "free"} - (known - returning)
+    exact = retraced(code, {pc for pc in asked if not Step(code, code.code[pc]).is_exact})
+    known |= exact
+    returning -= exact
     return Ends(frozenset(known), frozenset(returning))
 
 

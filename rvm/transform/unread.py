@@ -7,39 +7,20 @@ function.
 A failure forwards must also occur on the way back, and bits erased there count.  For exact values
 this holds: the inverse of a function reaches its end only from where the function reaches its own.
 Rounded numbers may change only in code that is its own inverse, except for additions to results.
-Such code creates its registers, and begins with the same values in either direction; the values are
-created, exchanged, or added to zero once, and undone to the last bit.
+See `rvm.transform.retraced`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 
-from rvm.expr import Const, Expr, Place, index_reads, places
+from rvm.expr import Expr, Place, index_reads, places
 from rvm.host.once import once
-from rvm.isa import ENDS, MAKES, invert_instr, lower
-from rvm.program import Function, Instr, Program
-from rvm.stmt import (
-    Alloc,
-    Branch,
-    Call,
-    Exchange,
-    Free,
-    Land,
-    Map,
-    Stmt,
-    Update,
-    When,
-    only_exchanges,
-    reads,
-    writes,
-)
+from rvm.isa import MAKES, invert_instr, lower
+from rvm.program import Function, Program
+from rvm.stmt import Call, Update, reads, writes
 from rvm.transform.duals import reachable
-from rvm.types import elem_of
-
-_ABLE = Alloc | Free | Branch | Land | Update | Exchange | Map | When
-"""The statements of such functions: calls may do more than they show, and effects are seen."""
+from rvm.transform.retraced import ABLE, Step, mirrored
 
 
 def unread(program: Program, name: str) -> frozenset[int] | None:
@@ -52,15 +33,22 @@ def unread(program: Program, name: str) -> frozenset[int] | None:
 def _unread(f: Function) -> frozenset[int] | None:
     changed = {p.reg for i in f.code for s in lower(i) for p in writes(s)}
     results = frozenset(k for k in changed if k < f.n_args)
-    code = [_Step(f, instr, results) for instr in f.code]
-    if not all(step.is_able for step in code):
-        return None
+    code = [Step(f, instr) for instr in f.code]
+    gains = {
+        pc
+        for pc, step in enumerate(code)
+        if step.adds and step.changed <= results and not step.is_exact
+    }
+    for pc, step in enumerate(code):
+        able = pc in gains or results.isdisjoint(step.changed)
+        if not (able and results.isdisjoint(step.read) and isinstance(step.stmts[0], ABLE)):
+            return None
     steady = _steady(f, code)
     at = 0
     while at < len(code):
-        end = _mirrored(code, at)
+        end = mirrored(code, at, gains)
         step = code[at]
-        if end is None and not (step.gains or step.is_exact or step.changed <= steady):
+        if end is None and not (at in gains or step.is_exact or step.changed <= steady):
             return None
         at = 1 + (at if end is None else end)
     return results
@@ -113,31 +101,16 @@ def only_addition(f: Function, reg: int) -> int | None:
         if any(p.reg == reg for s in lower(instr) for p in writes(s))
     ]
     match found:
-        case [at] if _adds(lower(f.code[at])):
+        case [at] if Step(f, f.code[at]).adds:
             # A branch that goes back is a loop's.
             around = (pc for pc in range(at, len(f.code)) if f.code[pc].op == "br")
             return None if any(f.code[pc].aux < at for pc in around) else at
     return None
 
 
-class _Step:
-    """An instruction, and what it does."""
-
-    def __init__(self, f: Function, instr: Instr, results: frozenset[int]) -> None:
-        self.instr = instr
-        self.stmts = lower(instr)
-        self.changed = frozenset(p.reg for s in self.stmts for p in writes(s))
-        self.is_exact = all(elem_of(f.registers[reg].type).is_exact for reg in self.changed)
-        self.gains = _adds(self.stmts) and self.changed <= results and not self.is_exact
-        """Whether it adds to a result, or takes something away."""
-        read = {p.reg for s in self.stmts for p in reads(s)}
-        able = self.gains or results.isdisjoint(self.changed)
-        self.is_able = able and results.isdisjoint(read) and isinstance(self.stmts[0], _ABLE)
-
-
-def _steady(f: Function, code: Sequence[_Step]) -> frozenset[int]:
+def _steady(f: Function, code: Sequence[Step]) -> frozenset[int]:
     """The registers that hold one value from when they are made, of what does not change."""
-    by: dict[int, list[_Step]] = {}
+    by: dict[int, list[Step]] = {}
     for step in code:
         for reg in step.changed:
             by.setdefault(reg, []).append(step)
@@ -150,74 +123,3 @@ def _steady(f: Function, code: Sequence[_Step]) -> frozenset[int]:
         if by.keys().isdisjoint(p.reg for e in (*made.args[1:], *lengths) for p in places(e)):
             found.add(reg)
     return frozenset(found)
-
-
-def _adds(stmts: Sequence[Stmt]) -> bool:
-    match stmts:
-        case (Update(_, "+" | "-"),):
-            return True
-    return False
-
-
-def _is_zero(s: Stmt) -> bool:
-    match s:
-        case Alloc(_, None | Const(0)):
-            return True
-    return False
-
-
-def _mirrored(code: Sequence[_Step], start: int) -> int | None:
-    """Where the code ends that begins by making a register and is its own inverse; None if none.
-
-    Additions to results are left out of account.
-    """
-    if code[start].instr.op not in MAKES:
-        return None
-    undo = invert_instr(code[start].instr)
-    for end in range(start + 1, len(code)):
-        if code[end].instr == undo:
-            kept = [pc for pc in range(start, end + 1) if not code[pc].gains]
-            if _is_own_inverse(code, kept) and _is_retraced([code[pc] for pc in kept]):
-                return end
-    return None
-
-
-def _is_own_inverse(code: Sequence[_Step], kept: Sequence[int]) -> bool:
-    """Whether the instructions at some positions, from the last on, are what undoes them."""
-    place = {pc: k for k, pc in enumerate(kept)}
-    last = len(kept) - 1
-    for k, pc in enumerate(kept):
-        one, undo = code[pc].instr, invert_instr(code[kept[last - k]].instr)
-        if one.op in ("br", "cf"):
-            to, back = place.get(one.aux), place.get(undo.aux)
-            if to is None or back is None or to != last - back:
-                return False
-            undo = replace(undo, aux=one.aux)
-        if one != undo:
-            return False
-    return True
-
-
-def _is_retraced(steps: Sequence[_Step]) -> bool:
-    """Whether code that is its own inverse changes registers of its own only, each bit by bit."""
-    live: set[int] = set()
-    zero: set[int] = set()
-    half = len(steps) // 2
-    for k, step in enumerate(steps):
-        instr, changed = step.instr, step.changed
-        if instr.op in MAKES:
-            live |= changed
-            zero |= changed if _is_zero(step.stmts[0]) else set()
-            continue
-        if not changed <= live:
-            return False
-        if instr.op in ENDS:
-            live -= changed
-        elif not step.is_exact and k < half:
-            adds = _adds(step.stmts) and changed <= zero
-            if not (adds or all(map(only_exchanges, step.stmts))):
-                return False
-        zero -= changed
-        if instr.op in ("br", "cf"):
-            zero.clear()
-    return not live

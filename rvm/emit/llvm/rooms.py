@@ -28,28 +28,51 @@ ROW = constant(f"@{POOL}", PTR)
 @helper(I64, gives=PTR, before="internal noalias", behind="noinline")
 def rvm_room(b: Body, size: Node) -> Node:
     """Memory of a size, with anything in it; null if there is none."""
-    return b.either(
-        b.op("uge", size, LARGE),
-        lambda: b.helper("rvm_large", PTR, size),
-        lambda: b.helper("malloc", PTR, b.intrinsic("umax", size, 1)),
-        PTR,
-    )
+
+    def large() -> Node:
+        kept = b.helper("rvm_large", PTR, size)
+        none = b.op("eq", kept, NULL)
+        return b.either(
+            none, lambda: _new(b, size, b.helper("malloc", PTR, size)), lambda: kept, PTR
+        )
+
+    def small() -> Node:
+        return b.helper("malloc", PTR, b.intrinsic("umax", size, 1))
+
+    return b.either(b.op("uge", size, LARGE), large, small, PTR)
 
 
 @helper(I64, gives=PTR, before="internal noalias", behind="noinline")
 def rvm_zeros(b: Body, size: Node) -> Node:
     """Memory of a size, with zeros in it; null if there is none."""
 
-    def cleared() -> Node:
-        held = b.helper("rvm_large", PTR, size)
-        zeros = constant(0, "i8"), size, b.truth(False)
-        b.when(b.op("ne", held, NULL), lambda: b.helper("llvm.memset.p0.i64", VOID, held, *zeros))
-        return held
+    def large() -> Node:
+        kept = b.helper("rvm_large", PTR, size)
 
-    def fresh() -> Node:
+        def cleared() -> Node:
+            zeros = constant(0, "i8"), size, b.truth(False)
+            b.helper("llvm.memset.p0.i64", VOID, kept, *zeros)
+            return kept
+
+        def new() -> Node:
+            return _new(b, size, b.helper("calloc", PTR, size, b.i64(1)))
+
+        return b.either(b.op("eq", kept, NULL), new, cleared, PTR)
+
+    def small() -> Node:
         return b.helper("calloc", PTR, b.intrinsic("umax", size, 1), b.i64(1))
 
-    return b.either(b.op("uge", size, LARGE), cleared, fresh, PTR)
+    return b.either(b.op("uge", size, LARGE), large, small, PTR)
+
+
+def _new(b: Body, size: Node, made: Node) -> Node:
+    """A new block, in large pages if it is large."""
+    if sys.platform == "linux":
+        first = b.op("wsub", b.i64(0), b.op("ptrtoint", made, kind=I64))
+        pages = b.op("moved", made, b.op("and", first, PAGE - 1), kind=PTR)
+        advice = pages, b.op("wsub", size, PAGE), constant(HUGE_PAGES, I32)
+        b.when(b.op("uge", size, HUGE), lambda: b.helper("madvise", I32, *advice))
+    return made
 
 
 @helper(PTR, I64, behind="noinline")
@@ -62,7 +85,7 @@ def rvm_release(b: Body, p: Node, size: Node) -> Node:
 
 @helper(I64, gives=PTR, before="internal noalias", behind="cold noinline")
 def rvm_large(b: Body, size: Node) -> Node:
-    """A large block: one that is kept, or a new one."""
+    """A large block that is kept; null if there is none of this size."""
     k, found = b.begun(b.i64(0)), b.begun(NULL)
 
     def look() -> None:
@@ -81,16 +104,6 @@ def rvm_large(b: Body, size: Node) -> Node:
 
     b.loop(lambda: _goes_on(b, b.op("eq", b.get(found), NULL), b.get(k)), look)
 
-    def make() -> None:
-        made = b.helper("malloc", PTR, size)
-        b.set(found, made)
-        if sys.platform == "linux":
-            first = b.op("wsub", b.i64(0), b.op("ptrtoint", made, kind=I64))
-            pages = b.op("moved", made, b.op("and", first, PAGE - 1), kind=PTR)
-            advice = pages, b.op("wsub", size, PAGE), constant(HUGE_PAGES, I32)
-            b.when(b.op("uge", size, HUGE), lambda: b.helper("madvise", I32, *advice))
-
-    b.when(b.op("eq", b.get(found), NULL), make)
     return b.get(found)
 
 

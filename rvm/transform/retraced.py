@@ -1,0 +1,187 @@
+"""Code that is its own inverse, and is undone bit by bit.
+
+Such code creates its registers, and begins with the same values in either direction; the values are
+created, exchanged, or added to zero once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from rvm.expr import Const
+from rvm.isa import ENDS, MAKES, invert_instr, lower
+from rvm.program import Function, Instr
+from rvm.stmt import (
+    Alloc,
+    Branch,
+    Exchange,
+    Free,
+    Land,
+    Map,
+    Stmt,
+    Update,
+    When,
+    only_exchanges,
+    reads,
+    writes,
+)
+from rvm.types import elem_of
+
+ABLE = Alloc | Free | Branch | Land | Update | Exchange | Map | When
+"""The statements of such code: calls may do more than they show, and effects are seen."""
+JUMPS = ("br", "cf")
+
+
+@dataclass(frozen=True)
+class Step:
+    """An instruction of a function, and what it does."""
+
+    f: Function
+    instr: Instr
+
+    @cached_property
+    def stmts(self) -> Sequence[Stmt]:
+        """Its statements."""
+        return lower(self.instr)
+
+    @cached_property
+    def changed(self) -> frozenset[int]:
+        """The registers that it changes, makes or removes."""
+        return frozenset(p.reg for s in self.stmts for p in writes(s))
+
+    @cached_property
+    def read(self) -> frozenset[int]:
+        """The registers that it reads."""
+        return frozenset(p.reg for s in self.stmts for p in reads(s))
+
+    @cached_property
+    def is_exact(self) -> bool:
+        """Whether all that it changes are exact."""
+        return all(elem_of(self.f.registers[reg].type).is_exact for reg in self.changed)
+
+    @property
+    def adds(self) -> bool:
+        """Whether it only adds to a place, or takes something away."""
+        match self.stmts:
+            case (Update(_, "+" | "-"),):
+                return True
+        return False
+
+
+def mirrored(code: Sequence[Step], start: int, without: Collection[int] = ()) -> int | None:
+    """Where code ends that begins by making a register and is retraced; None if there is none.
+
+    Positions `without` are left out of account.
+    """
+    if code[start].instr.op not in MAKES:
+        return None
+    undo = invert_instr(code[start].instr)
+    for end in range(start + 1, len(code)):
+        if code[end].instr == undo:
+            kept = [pc for pc in range(start, end + 1) if pc not in without]
+            if _is_own_inverse(code, kept) and _is_retraced([code[pc] for pc in kept]):
+                return end
+    return None
+
+
+def retraced(f: Function, asked: Collection[int]) -> frozenset[int]:
+    """Those of some frees whose registers hold to the bit what they are freed with.
+
+    Code that makes the register is undone by what follows, whatever else is done in between to
+    registers on which it does not depend.
+    """
+    code = [Step(f, instr) for instr in f.code]
+    found: set[int] = set()
+    for end in sorted(asked, reverse=True):
+        if end not in found:
+            found.update(_retraced(code, end))
+    return frozenset(found.intersection(asked))
+
+
+def _retraced(code: Sequence[Step], end: int) -> Iterator[int]:
+    """The frees in the second half of the code that a free ends, if that is retraced."""
+    undo = invert_instr(code[end].instr)
+    for start in range(end - 1, -1, -1):
+        if code[start].instr == undo:
+            break
+    else:
+        return
+    own = _depended_on(code[start : end + 1], code[end].changed)
+    kept = [
+        pc
+        for pc in range(start, end + 1)
+        if code[pc].instr.op in JUMPS or not own.isdisjoint(code[pc].changed)
+    ]
+    steps = [code[pc] for pc in kept]
+    if (
+        all(isinstance(s, ABLE) for step in steps for s in step.stmts)
+        and _is_own_inverse(code, kept)
+        and _is_retraced(steps)
+    ):
+        yield from (pc for pc in kept[len(kept) // 2 :] if code[pc].instr.op == "free")
+
+
+def _depended_on(code: Sequence[Step], regs: frozenset[int]) -> frozenset[int]:
+    """The registers that code changes and on which the values of some depend."""
+    changed = frozenset().union(*(step.changed for step in code))
+    while True:
+        more = regs.union(
+            *(
+                step.changed | (step.read & changed)
+                for step in code
+                if step.instr.op in JUMPS or not regs.isdisjoint(step.changed)
+            )
+        )
+        if more == regs:
+            return regs
+        regs = more
+
+
+def _is_own_inverse(code: Sequence[Step], kept: Sequence[int]) -> bool:
+    """Whether the instructions at some positions, from the last on, are what undoes them."""
+    place = {pc: k for k, pc in enumerate(kept)}
+    last = len(kept) - 1
+    for k, pc in enumerate(kept):
+        one, undo = code[pc].instr, invert_instr(code[kept[last - k]].instr)
+        if one.op in JUMPS:
+            to, back = place.get(one.aux), place.get(undo.aux)
+            if to is None or back is None or to != last - back:
+                return False
+            undo = replace(undo, aux=one.aux)
+        if one != undo:
+            return False
+    return True
+
+
+def _is_retraced(steps: Sequence[Step]) -> bool:
+    """Whether code that is its own inverse changes registers of its own only, each bit by bit."""
+    live: set[int] = set()
+    zero: set[int] = set()
+    half = len(steps) // 2
+    for k, step in enumerate(steps):
+        instr, changed = step.instr, step.changed
+        if instr.op in MAKES:
+            live |= changed
+            zero |= changed if _is_zero(step.stmts[0]) else set()
+            continue
+        if not changed <= live:
+            return False
+        if instr.op in ENDS:
+            live -= changed
+        elif not step.is_exact and k < half:
+            adds = step.adds and changed <= zero
+            if not (adds or all(map(only_exchanges, step.stmts))):
+                return False
+        zero -= changed
+        if instr.op in JUMPS:
+            zero.clear()
+    return not live
+
+
+def _is_zero(s: Stmt) -> bool:
+    match s:
+        case Alloc(_, None | Const(0)):
+            return True
+    return False
