@@ -8,10 +8,13 @@ undo them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rvm.expr import Apply, Expr, Place, places
+from rvm.isa import MAKES, lower
 from rvm.program import Function, Instr
+from rvm.stmt import Exchange, writes
 from rvm.types import BOOL
 
 
@@ -34,7 +37,8 @@ def without_directions(f: Function) -> Function:
 def forwards(f: Function) -> Function:
     """A function without the code that is executed only when it is undone.
 
-    The register that tells directions apart is still dropped: its erased bit counts.
+    Nor does it exchange adjoints to which nothing has been added yet: they are zeros.  The register
+    that tells directions apart is still dropped: its erased bit counts.
     """
     forth = telling(f)
     if forth is None:
@@ -45,6 +49,13 @@ def forwards(f: Function) -> Function:
             taken = isinstance(instr.args[0], Place)
             gone |= set(range(pc, instr.aux + 1)) if taken else {pc, instr.aux}
     kept = [pc for pc in range(len(f.code)) if pc not in gone]
+    f = _only(f, kept)
+    known = _zeros(f.code)
+    return _only(f, [pc for pc, i in enumerate(f.code) if not _exchanges(i, known[pc])])
+
+
+def _only(f: Function, kept: Sequence[int]) -> Function:
+    """A function with the instructions at some positions."""
     place = {pc: k for k, pc in enumerate(kept)}
     code = tuple(
         replace(i, aux=place[i.aux]) if i.op in ("br", "cf") else i
@@ -52,6 +63,35 @@ def forwards(f: Function) -> Function:
     )
     spans = tuple(f.spans[pc] for pc in kept) if f.spans else ()
     return replace(f, code=code, spans=spans, undoing=None, origins=())
+
+
+def _zeros(code: Sequence[Instr]) -> list[frozenset[int]]:
+    """The registers that hold zeros before each instruction, in a run from the beginning."""
+    everything = frozenset(p.reg for i in code for s in lower(i) for p in writes(s))
+    known = [everything] * (len(code) + 1)
+    known[0] = frozenset()
+    settled = False
+    while not settled:
+        settled = True
+        for pc, instr in enumerate(code):
+            after = known[pc]
+            if instr.op in MAKES and len(instr.args) == 1:
+                after |= {p.reg for s in lower(instr) for p in writes(s)}
+            elif not _exchanges(instr, after):
+                after -= {p.reg for s in lower(instr) for p in writes(s)}
+            for following in (pc + 1, instr.aux + 1) if instr.op == "br" else (pc + 1,):
+                if known[following] - after:
+                    known[following] &= after
+                    settled = False
+    return known
+
+
+def _exchanges(instr: Instr, zero: frozenset[int]) -> bool:
+    """Whether an instruction exchanges places of registers that hold zeros."""
+    match lower(instr):
+        case (Exchange(Place(a), Place(b)),):
+            return {a, b} <= zero
+    return False
 
 
 def telling(f: Function) -> int | None:

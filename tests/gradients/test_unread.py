@@ -18,7 +18,10 @@ from sizes import thin
 import rvm
 from rvm.derive.direct_gradient import ThereAndBack
 from rvm.engines import LAW
+from rvm.expr import Place
 from rvm.image import image_of
+from rvm.program import Function
+from rvm.transform.forth import forwards
 from rvm.transform.unread import unread
 from rvm.types import Array
 from rvm.verify import inout_slots
@@ -303,3 +306,16 @@ def test_seeds_of_what_is_filled_are_kept() -> None:
         out = [g.vjp({"y": 1.0, "x": np.arange(5.0)}, given), g.vjp({"x": np.arange(5.0)}, given)]
         found.append([bits(r) for r in (*out, g.grad(given, loss="x[2]"))])
     assert found[0] == found[1]
+
+
+def test_adjoints_that_hold_nothing_yet_are_not_exchanged() -> None:
+    """Values are exchanged on both ways, and adjoints only where they carry something."""
+    adjoint = rvm.assemble(STATES)["main"].gradient_program.program.function("main_adjoint")
+    names = [r.name for r in adjoint.registers]
+
+    def exchanged(f: Function) -> list[str]:
+        swaps = (i for i in f.code if i.op == "swap")
+        return [names[a.reg] for i in swaps for a in i.args[:1] if isinstance(a, Place)]
+
+    assert exchanged(adjoint) == ["v", "v_bar", "v", "v_bar"]
+    assert exchanged(forwards(adjoint)) == ["v", "v", "v_bar"]
