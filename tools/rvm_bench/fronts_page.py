@@ -44,10 +44,9 @@ Notes on missed aims and other differences:
 - **dot, prod, total** become the same code as the hand-written functions, so their ratios only show
   how much two runs differ.
 - **stencil**: neighbours are looked up by computed indices, and each case of a point's position has
-  its own loop. A state is stored by an exchange, which also works for infinities, where the
-  hand-written function uses an addition; for a thousand points the exchange takes twice as long. In
-  the stage `gradient`, the adjoint of an element that is looked up is a whole array, so
-  reverse mode is the better choice there.
+  its own loop. A state is stored by an exchange, which also works for infinities, and checks what
+  was there before; the hand-written function uses an addition. In the stage `gradient`, the adjoint
+  of an element that is looked up is a whole array, so reverse mode is the better choice there.
 - **Gradients compared with JAX**: `exp` and `tanh` have specified bits, the same on every machine,
   and sums are added in a specified order. No value is requested with these gradients, so the
   functions only run back, and compute their values once more there. The states of loops are
