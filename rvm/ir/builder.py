@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
@@ -24,13 +25,23 @@ from rvm.ir.node import (
     Var,
 )
 from rvm.ir.oneway import OneWay
-from rvm.ir.strict import Log
 from rvm.program import Function
 from rvm.stmt import Stmt
 from rvm.types import Scalar
 
 Way = Callable[[], Any]
 """Gives the label of an exit of a function, made at first use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The variables of the log: how many codes it has, and the word of the last one.
+
+    Where gaps are pushed the bits above the last code are 0.
+    """
+
+    count: Var
+    word: Var
 
 
 class Builder(Operations):

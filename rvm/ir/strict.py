@@ -8,34 +8,19 @@ full or empty, or a gap large, the runtime handles them in memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rvm.ir import context
+from rvm.ir.builder import Builder
 from rvm.ir.items import Parts, parts_of, value_of
-from rvm.ir.node import BIT, F32, FLOATS, I32, I64, PTR, Node, Var, constant
+from rvm.ir.node import BIT, F32, FLOATS, I32, I64, PTR, Node, constant
 from rvm.numbers.residue import CODES, ESCAPE, WORD
 from rvm.types import Scalar
-
-if TYPE_CHECKING:
-    from rvm.ir.builder import Builder
 
 WIDTH = ESCAPE.bit_length()
 EACH = WORD // WIDTH
 """The bits of a code, and how many a word has."""
 NAN = {F32: 0x7FC0 << 16, "f64": 0x7FF8 << 48}
 """The bits that represent all NaNs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Log:
-    """The variables of the log: how many codes it has, and the word of the last one.
-
-    Where gaps are pushed the bits above the last code are 0.
-    """
-
-    count: Var
-    word: Var
 
 
 # ------------------------------------------------------------------------- pushing and popping
