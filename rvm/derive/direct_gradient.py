@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.derive.estimate import Evidence
-from rvm.derive.gate import are_finite, check_returned, later
+from rvm.derive.estimate import check_returned
+from rvm.derive.evidence import Evidence
+from rvm.derive.gate import are_finite, later
 from rvm.derive.gradients import Judge, loss_place, seed_place
 from rvm.derive.left_out import able, left_out, slots_named
 from rvm.derive.named import add_seeds, named_duals, zero_dual

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from rvm.derive.gate import gradient_check
+from rvm.derive.estimate import gradient_check
 from rvm.derive.gradients import Pullback, raw_inputs
 from rvm.derive.named import add_seeds, bar_layout, zero_dual
 from rvm.derive.sweep import Shape, Sweep, units

@@ -1,4 +1,8 @@
-"""The error of a gradient, estimated from runs with perturbed rounding and from tangents.
+"""The verdict on a gradient, and its error, estimated from perturbed runs and from tangents.
+
+Adjoints are right up to rounding where the values of the run back returned to their start
+(`rvm.derive.gate`).  Where one did not, tangents show the effect on the gradient; with a tolerance,
+its error is estimated before it is refused.
 
 There are two estimates.  The first is the distance of the gradient from those that perturbed
 rounding gives, in the run forwards and in the run back (`rvm.image.nudged`).  It misses the effect
@@ -13,7 +17,7 @@ changed since, the same gradient is not obtained again, and that is an error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any
@@ -21,76 +25,123 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rvm.derive.evidence import SEEDS, Duals, Evidence, muted, otherwise, raw_size
+from rvm.derive.gate import (
+    NONE,
+    Finals,
+    Witness,
+    is_coarse,
+    is_demanding,
+    not_held,
+    refusal,
+    strays,
+)
+from rvm.derive.held import largest_held
+from rvm.expr import Place
 from rvm.faults import RvmError
-from rvm.image.nudged import nudged
 from rvm.numbers import system
 from rvm.numbers.rounding import (
     CLEAR,
     DIRECTIONS,
+    INFINITY,
     NEGLIGIBLE,
-    SPREAD,
-    STEPS,
     ULPS,
-    magnitude,
+    agreement_limit,
 )
 from rvm.program import Function, Program
-from rvm.run.backup import copied
 from rvm.run.raw import Run
+from rvm.run.transaction import Check
 from rvm.state import Options
 from rvm.transform.duals import bar_slots, bar_type
-from rvm.transform.gradient import adjoint_names
-from rvm.transform.programs import gradient_program, tangent_program
+from rvm.transform.programs import differentiated, steps_of, tangent_program
 from rvm.types import Array, RegisterType, elem_of
 
-SEEDS = tuple(range(1, SPREAD + 1))
 SHORTEST = 2.0**-1020
 """The least length of an adjoint."""
-Duals = Mapping[int, Any]
-"""Adjoints by parameter register, as raw values."""
+
+Verdict = Callable[[float], None]
+"""A function that refuses derivatives whose relative error exceeds the limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """A gradient and the data from which it was computed, as needed to estimate its error.
+def check_returned(
+    function: Function,
+    start: Sequence[Any],
+    ended: Sequence[Any],
+    options: Options,
+    evidence: Witness,
+    finals: Finals = NONE,
+    drift: float = 0.0,
+) -> Verdict | None:
+    """Raise InvertibilityError R017 if the adjoints are wrong, or may be.
 
-    `start` are the raw values of the parameters' registers, which must not change.
+    `start` and `ended` are the raw values of the parameters' registers; `finals` are the known ones
+    after the forward run, and missing ones are recomputed if needed. `drift` is that of the run
+    back, with options `later`. Values that came back confirm the adjoints, unless a tolerance
+    demands more than that guarantees. If they did not come back, the returned verdict judges other
+    derivatives by the same limit.
     """
+    tolerance = options.tolerance
+    if tolerance == INFINITY:
+        return None
+    off = strays(function, start, ended, options, evidence, finals)
+    if not off and drift <= 1 and not is_demanding(function, options):
+        return None
+    limit = agreement_limit(is_coarse(function)) if tolerance is None else tolerance
 
-    program: Program
-    name: str
-    undo: bool
-    options: Options
-    start: Sequence[Any]
-    seeds: Duals
-    """The adjoints of the results."""
-    found: Duals
-    """The adjoints of the inputs, all or some."""
-    forwards: bool = False
-    """They were found by tangents, without a run back."""
-    owned: bool = False
-    """The values are copies, which do not change."""
+    def verdict(part: float | None) -> None:
+        if part is None or not part <= limit:
+            raise refusal(function, start, ended, options, off[0] if off else None, part)
 
-    @property
-    def goes_back(self) -> bool:
-        """Whether the adjoints come from values that a run back has recomputed.
+    if tolerance == 0:
+        verdict(None)
+        return verdict
+    known = evidence()
+    estimate = Estimate(known)
+    if not _within(estimate, tolerance, limit):
+        held = largest_held(known)
+        off = not_held(function, start, ended, known, off, held)
+        if not off and drift <= 1 and not is_demanding(function, options):
+            return None
+        estimate = Estimate(known, held)
+    if not _within(estimate, tolerance, limit):
+        # A refusal states the whole error, so that a tolerance of that size accepts it.
+        verdict(estimate.part)
+    return verdict
 
-        In strict mode it takes them from the log.
-        """
-        return not (self.forwards or self.options.strict)
 
-    def again(self, seed: int | None = None) -> Mapping[int, Any]:
-        """The gradient once more, by parameter register; with a seed with perturbed rounding."""
-        return again(self, seed)
+def _within(estimate: Estimate, tolerance: float | None, limit: float) -> bool:
+    """Whether the part of a gradient to which a limit applies is within it."""
+    return estimate.returns_within(limit) if tolerance is None else estimate.part <= limit
 
-    @property
-    def function(self) -> Function:
-        """The function that was differentiated."""
-        return self.program.function(self.name)
 
-    @property
-    def begun(self) -> list[Any]:
-        """Copies of the parameters' raw values, from which to run again."""
-        return [copied(v) for v in self.start[: self.function.n_args]]
+def gradient_check(
+    program: Program, name: str, undo: bool, start: Sequence[Any], options: Options
+) -> Check | None:
+    """A check of runs of a gradient function, by the registers at the end, and the drift.
+
+    `start` are the registers before the run, whose contents stay as they are.  None for other
+    functions, and for inverses.
+    """
+    source = None if undo else differentiated(program, name)
+    if source is None:
+        return None
+    function, entry = program.function(source), program.function(name)
+    slots = bar_slots(function)
+
+    def check(ended: Sequence[Any], drift: float) -> None:
+        def evidence() -> Evidence:
+            seeds = {k: start[slot] for k, slot in slots.items()}
+            for instr in steps_of(entry)[1:-1]:
+                seeded = instr.args[0]
+                assert isinstance(seeded, Place)
+                k = next(k for k, slot in slots.items() if slot == seeded.reg)
+                seeds[k] = seeds[k] + 1
+            found = {k: ended[v] for k, v in slots.items()}
+            return Evidence(program, source, False, options, start, seeds, found)
+
+        check_returned(function, start, ended, options, evidence, drift=drift)
+
+    return check
 
 
 class Estimate:
@@ -240,8 +291,6 @@ class Estimate:
             v[...] = along.get(k, 0.0)
             regs.append(v if isinstance(t, Array) else v.tolist())
         # If the function is itself a gradient, its tangents depend on values that came back.
-        from rvm.derive.gate import gradient_check
-
         check = gradient_check(known.program, known.name, known.undo, known.start, known.options)
         run = Run(program, program.entry, regs, options, undo=known.undo)
         if check is not None:
@@ -263,57 +312,10 @@ class _First:
     is_enough: bool
 
 
-def held_at_end(known: Evidence) -> dict[int, float]:
-    """The largest magnitude of the numbers in each parameter's register after the run forwards."""
-    options = replace(muted(known.options), strict=False)
-    regs = Run(known.program, known.name, known.begun, options, undo=known.undo).regs
-    return {k: raw_size(known.function, k, regs[k]) for k in range(known.function.n_args)}
-
-
-def again(known: Evidence, seed: int | None = None) -> dict[int, Any]:
-    """The gradient once more, by parameter register; with a seed with perturbed rounding."""
-    back = there_and_back(known, seed)
-    return {k: back.regs[slot] for k, slot in bar_slots(known.function).items()}
-
-
-def there_and_back(known: Evidence, seed: int | None = None) -> Run:
-    """The run back with the adjoints, once more."""
-    program, options = known.program, muted(known.options)
-    adjoint, derived = adjoint_names(program)[known.name], gradient_program(program, known.name)
-    if seed is not None:
-        program, _ = otherwise(program, options, seed)
-        derived, options = otherwise(derived, options, seed)
-    slots = bar_slots(known.function)
-    there = Run(program, known.name, known.begun, options, undo=known.undo)
-    regs = [*there.regs, *(copied(known.seeds[k]) for k in slots)]
-    log = there.machine.state.residue if options.strict else None
-    return Run(derived, adjoint, regs, options, undo=known.undo, log=log)
-
-
-def otherwise(program: Program, options: Options, seed: int) -> tuple[Program, Options]:
-    """A program that runs with perturbed rounding, and the options that it then needs."""
-    return nudged(program, seed, STEPS), replace(options, tolerance=np.inf, bits="stated")
-
-
-def same(a: Duals, b: Duals) -> bool:
-    """Whether all of `b` is in `a`, to the bit, ignoring signs of zeros and kinds of NaN."""
-    return all(np.array_equal(a[k], b[k], equal_nan=True) for k in b)
-
-
 def _bar(function: Function, k: int) -> RegisterType:
     t = bar_type(function.registers[k].type)
     assert t is not None
     return t
-
-
-def raw_size(function: Function, k: int, raw: Any) -> float:
-    """The largest magnitude of a parameter's raw numbers."""
-    return magnitude(elem_of(function.registers[k].type), raw)
-
-
-def muted(options: Options) -> Options:
-    """Options for an unobserved repetition of a run."""
-    return replace(options.unseen(), judged_later=True, max_steps=None, error=False)
 
 
 def _random(rng: np.random.Generator, like: Any, size: float) -> NDArray[Any]:

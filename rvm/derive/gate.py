@@ -1,9 +1,8 @@
-"""The check of gradients: one judgement for every way to compute them.
+"""The check that values came back: one rule for every way to compute gradients.
 
 The adjoints are computed from values that the run back restores. Where each number came back to its
 start, within `rounding.RETURN` of itself, the adjoints are right up to rounding. Where one did not,
-tangents show the effect on the gradient; with a tolerance, its error is estimated
-(`rvm.derive.estimate`) before it is refused.
+`rvm.derive.estimate` judges.
 """
 
 from __future__ import annotations
@@ -16,9 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.derive.estimate import Estimate, Evidence, held_at_end, raw_size
-from rvm.derive.held import largest_held
-from rvm.expr import Place
+from rvm.derive.evidence import Evidence, held_at_end, raw_size
 from rvm.faults import InvertibilityError
 from rvm.numbers import system
 from rvm.numbers.rounding import (
@@ -30,11 +27,9 @@ from rvm.numbers.rounding import (
     return_limit,
     returned,
 )
-from rvm.program import Function, Program, slots_of
-from rvm.run.transaction import Check
+from rvm.program import Function, slots_of
 from rvm.state import Options
 from rvm.transform.duals import bar_slots
-from rvm.transform.programs import differentiated, steps_of
 from rvm.transform.unread import gaining, unread
 from rvm.types import F64, Array, Scalar, Stack, elem_of
 
@@ -45,60 +40,6 @@ Finals = Mapping[int, Any]
 NONE: Finals = {}
 Witness = Callable[[], Evidence]
 """A function that returns the evidence from the runs, called when values are not back."""
-
-Verdict = Callable[[float], None]
-"""A function that refuses derivatives whose relative error exceeds the limit."""
-
-
-def check_returned(
-    function: Function,
-    start: Sequence[Any],
-    ended: Sequence[Any],
-    options: Options,
-    evidence: Witness,
-    finals: Finals = NONE,
-    drift: float = 0.0,
-) -> Verdict | None:
-    """Raise InvertibilityError R017 if the adjoints are wrong, or may be.
-
-    `start` and `ended` are the raw values of the parameters' registers; `finals` are the known ones
-    after the forward run, and missing ones are recomputed if needed. `drift` is that of the run
-    back, with options `later`. Values that came back confirm the adjoints, unless a tolerance
-    demands more than that guarantees. If they did not come back, the returned verdict judges other
-    derivatives by the same limit.
-    """
-    tolerance = options.tolerance
-    if tolerance == INFINITY:
-        return None
-    off = strays(function, start, ended, options, evidence, finals)
-    if not off and drift <= 1 and not is_demanding(function, options):
-        return None
-    limit = agreement_limit(_is_coarse(function)) if tolerance is None else tolerance
-
-    def verdict(part: float | None) -> None:
-        if part is None or not part <= limit:
-            raise refusal(function, start, ended, options, off[0] if off else None, part)
-
-    if tolerance == 0:
-        verdict(None)
-        return verdict
-    known = evidence()
-    estimate = Estimate(known)
-    if not _within(estimate, tolerance, limit):
-        held = largest_held(known)
-        off = _not_held(function, start, ended, known, off, held)
-        if not off and drift <= 1 and not is_demanding(function, options):
-            return None
-        estimate = Estimate(known, held)
-    if not _within(estimate, tolerance, limit):
-        # A refusal states the whole error, so that a tolerance of that size accepts it.
-        verdict(estimate.part)
-    return verdict
-
-
-def _within(estimate: Estimate, tolerance: float | None, limit: float) -> bool:
-    """Whether the part of a gradient to which a limit applies is within it."""
-    return estimate.returns_within(limit) if tolerance is None else estimate.part <= limit
 
 
 def later(options: Options) -> Options:
@@ -111,37 +52,7 @@ def is_demanding(function: Function, options: Options) -> bool:
     tolerance = options.tolerance
     if tolerance is None or tolerance == 0:
         return False
-    return tolerance < agreement_limit(_is_coarse(function))
-
-
-def gradient_check(
-    program: Program, name: str, undo: bool, start: Sequence[Any], options: Options
-) -> Check | None:
-    """A check of runs of a gradient function, by the registers at the end, and the drift.
-
-    `start` are the registers before the run, whose contents stay as they are.  None for other
-    functions, and for inverses.
-    """
-    source = None if undo else differentiated(program, name)
-    if source is None:
-        return None
-    function, entry = program.function(source), program.function(name)
-    slots = bar_slots(function)
-
-    def check(ended: Sequence[Any], drift: float) -> None:
-        def evidence() -> Evidence:
-            seeds = {k: start[slot] for k, slot in slots.items()}
-            for instr in steps_of(entry)[1:-1]:
-                seeded = instr.args[0]
-                assert isinstance(seeded, Place)
-                k = next(k for k, slot in slots.items() if slot == seeded.reg)
-                seeds[k] = seeds[k] + 1
-            found = {k: ended[v] for k, v in slots.items()}
-            return Evidence(program, source, False, options, start, seeds, found)
-
-        check_returned(function, start, ended, options, evidence, drift=drift)
-
-    return check
+    return tolerance < agreement_limit(is_coarse(function))
 
 
 def strays(
@@ -184,7 +95,7 @@ def strays(
     if adds and known.found and are_finite(known.found.values()):
         return []
     ends = {k: raw_size(function, k, v) for k, v in finals.items()}
-    return _not_held(function, start, ended, known, off, ends)
+    return not_held(function, start, ended, known, off, ends)
 
 
 def are_finite(duals: Iterable[Any]) -> bool:
@@ -218,7 +129,7 @@ def _near(
     return returned(elem, begun, back, limit_of(elem, exactly), held)
 
 
-def _not_held(
+def not_held(
     function: Function,
     start: Sequence[Any],
     ended: Sequence[Any],
@@ -246,7 +157,7 @@ def _not_held(
     return out
 
 
-def _is_coarse(function: Function) -> bool:
+def is_coarse(function: Function) -> bool:
     types = [elem_of(function.registers[k].type) for k in bar_slots(function)]
     return any(t.is_float and t.bits < 64 for t in types)
 

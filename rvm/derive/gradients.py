@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from rvm.codes.words import with_article
-from rvm.derive.estimate import Estimate, Evidence, muted, same
-from rvm.derive.gate import Verdict, check_returned, later, strays
+from rvm.derive.estimate import Estimate, Verdict, check_returned
+from rvm.derive.evidence import Evidence, muted, same
+from rvm.derive.gate import later, strays
 from rvm.derive.left_out import left_out, slots_named
 from rvm.derive.named import add_seeds, by_parameter, named_duals, named_errors, zero_dual
 from rvm.derive.places import Named, find_place
@@ -217,7 +218,7 @@ class Pullback:
     def check_returned(
         self, regs: Sequence[Any], found: Mapping[int, Any], drift: float = 0.0
     ) -> None:
-        """R017 unless the values are back or the adjoints found right; see `rvm.derive.gate`.
+        """R017 unless the values are back or the adjoints found right; see `rvm.derive.estimate`.
 
         `drift` is that of the run back.
         """

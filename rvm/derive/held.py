@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rvm.derive.estimate import Evidence, muted, raw_size
+from rvm.derive.evidence import Evidence, muted, raw_size
 from rvm.expr import Place
 from rvm.run.machine import Machine
 from rvm.state import State

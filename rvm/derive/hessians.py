@@ -17,7 +17,8 @@ import numpy as np
 
 from rvm.codes.words import instead
 from rvm.derive.directions import Pushforward, Seeds
-from rvm.derive.estimate import Estimate, Evidence
+from rvm.derive.estimate import Estimate
+from rvm.derive.evidence import Evidence
 from rvm.derive.gate import later
 from rvm.derive.gradients import Judge, Pullback, Watch, unwatched
 from rvm.derive.matrices import MatrixJudge, curving

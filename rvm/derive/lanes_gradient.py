@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.derive.estimate import Estimate, Evidence, muted
+from rvm.derive.estimate import Estimate
+from rvm.derive.evidence import Evidence, muted
 from rvm.derive.gate import is_demanding, later, limit_of
 from rvm.derive.gradients import Pullback, check_same, loss_place, seed_place
 from rvm.derive.left_out import left_out

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.derive.directions import Pushforward, Seeds
-from rvm.derive.estimate import Estimate, Evidence, muted
-from rvm.derive.gate import gradient_check, later
+from rvm.derive.estimate import Estimate, gradient_check
+from rvm.derive.evidence import Evidence, muted
+from rvm.derive.gate import later
 from rvm.derive.gradients import Pullback
 from rvm.derive.named import by_names, chosen, leaves, zero_dual
 from rvm.derive.sweep import Shape, Sweep, blocks, direction, raw_directions, real_shape, units

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rvm.derive.estimate import SEEDS, muted, otherwise
+from rvm.derive.evidence import SEEDS, muted, otherwise
 from rvm.derive.named import by_parameter
 from rvm.derive.target import Target
 from rvm.faults import RvmError

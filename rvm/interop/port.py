@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.codes.words import count, with_article
-from rvm.derive.estimate import Evidence
-from rvm.derive.gate import check_returned, later
+from rvm.derive.estimate import check_returned
+from rvm.derive.evidence import Evidence
+from rvm.derive.gate import later
 from rvm.expr import Apply, Const, Place
 from rvm.faults import InputError, UsageError
 from rvm.image import image_of
@@ -176,7 +177,7 @@ class Port:
         """Run back from the finals with adjoints of `smooth_outputs`: those of `smooth_inputs`.
 
         An adjoint of a complex number is dL/dRe + i dL/dIm.  InvertibilityError R017 where the
-        values do not come back to the inputs and the adjoints are not right; see `rvm.derive.gate`.
+        values do not come back and the adjoints are not right; see `rvm.derive.estimate`.
         """
         program = gradient_program(self.program, self.function.name)
         adjoint = program.function(adjoint_names(self.program)[self.function.name])

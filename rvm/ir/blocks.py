@@ -11,7 +11,7 @@ from rvm.expr import Expr, Place, reads
 from rvm.image import Code
 from rvm.image.traps import Changed
 from rvm.ir import context, strict
-from rvm.ir.builder import Builder, Way
+from rvm.ir.builder import Builder, Log, Way
 from rvm.ir.counters import Meter
 from rvm.ir.flow import Flow
 from rvm.ir.items import parts_of
@@ -103,7 +103,7 @@ class FunctionBuilder(Builder):
         if self.lanes:
             self.drift = self.variable(F64, "drift")
         if any(code.logging(pc, kind.strict) for pc in range(len(code))):
-            self.log = strict.Log(self.variable(I64, "log"), self.variable(I64, "logword"))
+            self.log = Log(self.variable(I64, "log"), self.variable(I64, "logword"))
 
     def given(self, argument: Argument) -> Node:
         """An argument's value."""

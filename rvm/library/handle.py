@@ -10,7 +10,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from rvm.codes.words import count, described, instead
-from rvm.derive.gate import gradient_check, later
+from rvm.derive.estimate import gradient_check
+from rvm.derive.gate import later
 from rvm.derive.target import Target
 from rvm.faults import UsageError
 from rvm.host.signals import Listening, interrupted, is_ctrl_c

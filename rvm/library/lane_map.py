@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.codes.words import count, described, instead
-from rvm.derive.gate import gradient_check
+from rvm.derive.estimate import gradient_check
 from rvm.faults import InputError, RvmError, UsageError
 from rvm.host.signals import Listening
 from rvm.program import Function
@@ -232,7 +232,7 @@ class LaneMap:
 
 
 def _check_gradients(handle: FunctionHandle, given: Lanes, run: LaneRun, options: Options) -> None:
-    """Record R017 for the lanes of a gradient whose values did not come back (`derive.gate`)."""
+    """Record R017 for the lanes of a gradient whose values did not come back."""
     if handle.undo or differentiated(handle.program, handle.name) is None:
         return
     for lane in range(given.size):

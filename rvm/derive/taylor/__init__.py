@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.derive.estimate import there_and_back
+from rvm.derive.evidence import there_and_back
 from rvm.derive.gradients import Pullback
 from rvm.derive.taylor.field import Field, flat, locate
 from rvm.derive.taylor.walk import Walk

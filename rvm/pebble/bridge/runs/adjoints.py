@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from rvm.derive.estimate import Evidence, again
-from rvm.derive.gate import check_returned
+from rvm.derive.estimate import check_returned
+from rvm.derive.evidence import Evidence, again
 from rvm.derive.named import add_seeds, bar_layout, zero_dual
 from rvm.faults import InvertibilityError, UsageError
 from rvm.pebble.bridge.runs.functions import FunctionSteps, Raw, prepared, shadow
