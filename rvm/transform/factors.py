@@ -30,7 +30,7 @@ def signed(graph: Graph, node: Expr) -> tuple[bool, Expr]:
             return not negative, value
         case Apply("*" | "/" as fn, (a, b)):
             (minus, one), (other, two) = signed(graph, a), signed(graph, b)
-            return minus != other, _product(graph, fn, one, two)
+            return minus != other, _product(fn, one, two)
         case Apply("scaled", (a, b, pole)):
             (minus, one), (other, two) = signed(graph, a), signed(graph, b)
             return minus != other, simplify(apply("scaled", one, two, pole))
@@ -58,17 +58,14 @@ def signed(graph: Graph, node: Expr) -> tuple[bool, Expr]:
             return False, node
 
 
-def _product(graph: Graph, fn: str, a: Expr, b: Expr) -> Expr:
+def _product(fn: str, a: Expr, b: Expr) -> Expr:
     match fn, b:
         case "*", Apply("/", (Const(value=one), x)) if one == 1:
             return apply("/", a, x)
         case "*", Apply("/", (Apply("/", (_, y)) as ratio, x)) if x == y:
-            if _is_over(graph, a, x):
-                # Twice divided, it may be too large where its product with the ratio is not.
-                return apply("/", apply("*", a, ratio), x)
-            # Of the two gains through a quotient this is that of the divisor, and a / x is the
-            # other, so that the second costs no division.
-            return apply("*", apply("/", a, x), ratio)
+            # The gain of a divisor, divided last: that of the dividend, a / x, or a derivative of
+            # it, may leave the range of numbers where this one does not.
+            return apply("/", apply("*", a, ratio), x)
         case _:
             return simplify(apply(fn, a, b))
 
@@ -85,17 +82,6 @@ def _divided(graph: Graph, node: Expr) -> tuple[Expr, Expr] | None:
             return None
 
 
-def _is_over(graph: Graph, node: Expr, x: Expr) -> bool:
-    """Whether a factor of a product is divided by `x`."""
-    match graph.opened(node):
-        case Apply("/", (_, y)):
-            return x == y
-        case Apply("*", factors):
-            return any(_is_over(graph, f, x) for f in factors)
-        case _:
-            return False
-
-
 def summed(graph: Graph, node: Expr) -> Expr:
     """The sum of an array's elements: numbers stay outside of it."""
     array, scalings = _apart(graph, node)
@@ -104,7 +90,7 @@ def summed(graph: Graph, node: Expr) -> Expr:
         case Apply("*", (a, b)) if _are_vectors(graph, a, b):
             total = apply("dot", a, b)
     for fn, number in scalings:
-        total = _product(graph, fn, total, number)
+        total = _product(fn, total, number)
     return total
 
 

@@ -14,7 +14,7 @@ import rvm
 Found = tuple[str, tuple[int, ...], float]
 Wanted = Callable[[tuple[int, ...]], Any]
 """The derivative by the arguments that are listed, one after the other."""
-NAMES = ("a", "b")
+NAMES = ("a", "b", "c")
 ANCILLAS = {
     "v": "        alloc v: f64[2]\n        add v[0], a\n        add v[1], b\n",
     "k": "        alloc k: i64[2]\n        add k[0], 1\n",
@@ -27,14 +27,17 @@ HESSIANS = ("taylor", "forward-over-reverse")
 class Routes:
     """A function y += call(a, b), and the programs that differentiate it, each made once.
 
-    `v` in a call is the vector of a and b, and `k` one of indices: ancillas.
+    `v` in a call is the vector of a and b, and `k` one of indices: ancillas. A `body` is given
+    instead of a call where one instruction does not do.
     """
 
-    def __init__(self, call: str, arity: int, engine: str = "python") -> None:
+    def __init__(
+        self, call: str, arity: int, engine: str = "python", body: str = "", **options: Any
+    ) -> None:
         self.names = NAMES[:arity]
         given = ", ".join(f"{n}: f64" for n in self.names)
         ancillas = [text for name, text in ANCILLAS.items() if re.search(rf"\b{name}\b", call)]
-        body = f"    add y, {call}\n"
+        body = body or f"    add y, {call}\n"
         if ancillas:
             made = "".join(ancillas)
             body = f"    routine made\n{made}    end\n{body}    undo made\n"
@@ -51,12 +54,12 @@ func forwards(y: f64, {given}, {dots})
 """)
         f = library.f
         self.backwards, self.forwards = (
-            library[n].with_options(engine=engine) for n in ("backwards", "forwards")
+            library[n].with_options(engine=engine, **options) for n in ("backwards", "forwards")
         )
-        handles = [f.with_options(engine=engine)]
+        handles = [f.with_options(engine=engine, **options)]
         for _ in range(3):
             program = handles[-1].gradient_program
-            handles.append(program[program.program.entry].with_options(engine=engine))
+            handles.append(program[program.program.entry].with_options(engine=engine, **options))
         self.f, *self.gradients = handles
 
     def inputs(self, suffix: str, values: Sequence[float]) -> dict[str, Any]:
@@ -101,6 +104,11 @@ func forwards(y: f64, {given}, {dots})
             found = self.backwards.jvp({self.names[i]: 1.0}, barred)[1]
             for j in range(len(self.names)):
                 yield "tangent of call f'", (i, j), found[f"{self.names[j]}_bar"]
+        for i in range(len(self.names)):
+            for j in range(len(self.names)):
+                dots = {"y": 0.0, "y_dot": 0.0, **at, **self.unit(j, "_dot")}
+                found = self.forwards.jvp({self.names[i]: 1.0}, dots)[1]
+                yield "tangent of call f.", (i, j), found["y_dot"]
 
     def third(self, at: dict[str, Any]) -> Iterator[Found]:
         count = len(self.names)
