@@ -7,15 +7,17 @@ accumulated in an ancilla: a value is stored whole, and removed whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 
 from rvm_asm.nodes import Application, Declared, Lit, Ref, Word
 from rvm_asm.stats import AllocStat, Arm, Func, IfStat, Stat
 
-from rvm.types import I64, Scalar
+from rvm.isa import FUNCTIONS
+from rvm.types import F64, I64, Scalar
 from rvm_pure.definition import Definition
 from rvm_pure.elements import elem
 from rvm_pure.expressions import PRODUCTS, Env, Hard, Value, bound, expression
+from rvm_pure.formulas import adjoint_gains
 from rvm_pure.invariants import lifted
 from rvm_pure.keeping import ALL, Keep
 from rvm_pure.normal import normal
@@ -37,6 +39,7 @@ from rvm_pure.terms import (
     Update,
     Var,
     binders,
+    children,
     free,
     repeated,
     substitute,
@@ -292,6 +295,12 @@ class Lowering(States):
                     )
             else:
                 assert not isinstance(value, tuple)
+                inside = product_read(e)
+                if inside is not None:
+                    # The derivatives of the function read it.
+                    return self.first(
+                        inside, e, env, lambda rest, more: self._held(name, rest, more, body)
+                    )
                 self.note(new, "an ancilla, freed by the same expression", e)
                 room = self.room(new, e, env)
                 return [
@@ -358,6 +367,34 @@ def inside(e: Term) -> Term:
         case If(c):
             return c
     raise TypeError(f"a {type(e).__name__} is not lowered")
+
+
+def product_read(e: Term, is_read: bool = False) -> Term | None:
+    """A matrix product in an array, whose value is read by the derivative of a function of it."""
+    if not isinstance(e, Op) or not isinstance(e.type, Arr):
+        return None
+    row = FUNCTIONS[e.fn]
+    if row.contracts:
+        return e if is_read else None
+    if not row.is_elementwise:
+        return None
+    # The types are those of elements.
+    args = [Var(f"x{k}", type=elem_type(a.type or F64)) for k, a in enumerate(e.args)]
+    own = Op(e.fn, tuple(args), type=elem_type(e.type))
+    gains = [g for g in adjoint_gains(own, args, Var("z", type=own.type)) if g is not None]
+    read = {v.name for g in gains for v in _variables(g, own)}
+    found = (product_read(a, is_read or x.name in read) for a, x in zip(e.args, args, strict=True))
+    return next(filter(None, found), None)
+
+
+def _variables(e: Term, known: Op) -> Iterator[Var]:
+    """The variables in a term, apart from those in a part that is known."""
+    if isinstance(e, Op) and (e.fn, e.args) == (known.fn, known.args):
+        return
+    if isinstance(e, Var):
+        yield e
+    for inner in children(e):
+        yield from _variables(inner, known)
 
 
 def summand(fn: Lam) -> Term | None:

@@ -7,7 +7,8 @@ library.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from math import inf
 from typing import cast
 
@@ -15,16 +16,16 @@ from rvm.expr import LENGTHS, Apply, Expr, Place, places, walk
 from rvm.ir import statements as scalars
 from rvm.ir.builder import TRUE, Builder, Indices
 from rvm.ir.context import FRAMED, MINE, WIDTH
-from rvm.ir.elements import elements, matching
+from rvm.ir.elements import elements, everywhere, in_rows, matching
+from rvm.ir.extremes import place_of
 from rvm.ir.items import Parts, parts_of
 from rvm.ir.node import I64, PTR, Node, Var, constant, number
 from rvm.ir.others import fill as fill_others
 from rvm.ir.others import others_of
 from rvm.ir.places import LONGEST, View, item_size
-from rvm.ir.products import everywhere, in_rows
-from rvm.ir.sums import Element
-from rvm.ir.typed import Unprintable
-from rvm.ir.values import at, located, put, raw, read, viewed, whole, whole_number
+from rvm.ir.sums import Element, operation
+from rvm.ir.typed import Unprintable, type_of
+from rvm.ir.values import at, located, put, raw, read, scalar, viewed, whole, whole_number
 from rvm.isa import implementation
 from rvm.isa import place as typed_place
 from rvm.numbers import system
@@ -39,6 +40,10 @@ def update(b: Builder, stmt: Update) -> None:
     """`dst op= value` for an array place."""
     t = elem_of(cast(Array, stmt.dst.type))
     place = viewed(b, stmt.dst)
+    single = _single(b, stmt, t)
+    if single is not None:
+        _update_one(b, stmt, t, place, *single)
+        return
     shape, element = elements(b, stmt.value)
     matching(b, shape, place.dims)
     rank = len(shape)
@@ -61,9 +66,54 @@ def update(b: Builder, stmt: Update) -> None:
             scalars.factor(b, by, t)
         where = at(b, place, i)
         old = raw(system(t).zero, t) if id(stmt) in b.filling else read(b, where)
-        put(b, where, scalars.changed(b, stmt.op, t, old, by))
+        new = scalars.changed(b, stmt.op, t, old, by)
+        put(b, where, new)
+        if id(stmt) in b.looking:
+            look_finite(b, new)
 
     _everywhere(b, place.dims, new, t)
+
+
+def _single(b: Builder, stmt: Update, t: Scalar) -> tuple[Expr, str, Expr] | None:
+    """A number that is added to the place of an extreme of an array; None of other updates.
+
+    The others gain zeros, which change nothing but zeros with a sign: there are none.
+    """
+    if stmt.dst.reg not in b.positive or b.way or b.rounding is not None or not t.is_float:
+        return None
+    match stmt.value:
+        case Apply("*", (v, Apply("first_max" | "last_min" as fn, (x,)))) | Apply(
+            "*", (Apply("first_max" | "last_min" as fn, (x,)), v)
+        ):
+            if not rank_of(type_of(v)) and rank_of(type_of(x)) == 1:
+                return v, fn.partition("_")[2], x
+    return None
+
+
+def _update_one(
+    b: Builder, stmt: Update, t: Scalar, place: View, value: Expr, which: str, of: Expr
+) -> None:
+    """`dst op= value * first_max(of)` and its like, at one place if the value is finite."""
+    shape, inner = elements(b, of)
+    matching(b, shape, place.dims)
+    by = scalar(b, value)
+    found = place_of(b, which, t, shape, inner)
+    zero = cast(Node, raw(system(t).zero, t))
+    times = operation(b, "*", t)
+
+    def gain(k: Node, factor: Parts) -> None:
+        where = at(b, place, (k,))
+        new = scalars.changed(b, stmt.op, t, read(b, where), times(by, factor))
+        put(b, where, new)
+        if id(stmt) in b.looking:
+            look_finite(b, new)
+
+    def everywhere() -> None:
+        b.nest(place.dims, lambda i: gain(i[0], b.select(b.op("eq", i[0], found), one, zero)))
+
+    one = cast(Node, raw(system(t).literal(1), t))
+    far = b.op("fueq", b.intrinsic("fabs", by), constant(inf, by.kind))
+    b.trusting(lambda: b.when(far, everywhere, lambda: gain(found, one), unlikely=True))
 
 
 def _everywhere(
@@ -339,23 +389,27 @@ def _check(b: Builder, held: View, value: Expr, sizes: Held | None) -> None:
         _erase_many(b, count, t)
 
 
-def ask_finite(b: Builder, reg: int) -> None:
-    """Trouble unless all numbers of a parameter are finite."""
-    t = b.function.registers[reg].type
-    elem, bad = elem_of(t), b.variable(I64, "v")
-    b.set(bad, b.i64(0))
+def look_finite(b: Builder, v: Parts) -> None:
+    """Note a number that is not finite."""
+    for p in parts_of(v):
+        test = b.op("fueq", b.intrinsic("fabs", p), constant(inf, p.kind))
+        b.set(b.infinite, b.op("or", b.get(b.infinite), b.op("zext", test, kind=I64)))
 
-    def look(v: Parts) -> None:
-        tests = (b.op("fueq", b.intrinsic("fabs", p), constant(inf, p.kind)) for p in parts_of(v))
-        for test in tests:
-            b.set(bad, b.op("or", b.get(bad), b.op("zext", test, kind=I64)))
 
-    if isinstance(t, Array):
-        held = whole(b, reg, t)
-        b.nest(held.dims, lambda i: look(read(b, at(b, held, i))))
-    else:
-        look(read(b, located(b, typed_place(reg, elem))))
-    b.trouble(b.op("ne", b.get(bad), b.i64(0)))
+def _look(b: Builder, held: View, i: Indices) -> None:
+    look_finite(b, read(b, at(b, held, i)))
+
+
+def ask_finite(b: Builder, regs: Iterable[int]) -> None:
+    """Trouble unless all numbers of some parameters are finite, and none was noted that is not."""
+    for reg in regs:
+        t = b.function.registers[reg].type
+        if isinstance(t, Array):
+            held = whole(b, reg, t)
+            b.nest(held.dims, partial(_look, b, held))
+        else:
+            look_finite(b, read(b, located(b, typed_place(reg, elem_of(t)))))
+    b.trouble(b.op("ne", b.get(b.infinite), b.i64(0)))
 
 
 def _keep_all(b: Builder, held: View, guess: Callable[[Indices], Parts]) -> None:

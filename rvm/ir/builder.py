@@ -20,6 +20,7 @@ from rvm.ir.items import Indices as Indices
 from rvm.ir.items import Operations, Parts
 from rvm.ir.kind import ANYWHERE, INNER, Kind
 from rvm.ir.node import (
+    I64,
     Block,
     Node,
     Var,
@@ -85,6 +86,12 @@ class Builder(Operations):
         """The `id`s of statements that free an ancilla which must hold their value."""
         self.filling: frozenset[int] = frozenset()
         """The `id`s of statements that add to an array of zeros in which nothing is yet."""
+        self.infinite = Var(I64, "infinite")
+        """Whether a number was found that is not finite, where `kind.finite` asks for that."""
+        self.looking: frozenset[int] = frozenset()
+        """The `id`s of statements that do so."""
+        self.positive: frozenset[int] = frozenset()
+        """Array parameters that have no zero with a sign."""
         self.turns: frozenset[Expr] = frozenset()
         """Angles of type f64 of which both sine and cosine are needed."""
         self.one_ways: Mapping[int, OneWay] = {}
@@ -108,7 +115,7 @@ class Builder(Operations):
         self.has_products = False
         self.present: Any = None
         """Whether the present instruction has matrix products, and the elements for which a loop is
-        being made: see `rvm.ir.products`."""
+        being made: see `rvm.ir.elements`."""
         self.writes = True
         self._troubles = 0
         self._trusting = False

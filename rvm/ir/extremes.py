@@ -20,6 +20,8 @@ from rvm.ir.values import body_of, raw
 from rvm.numbers import system
 from rvm.types import Scalar
 
+PART = 1024
+"""Elements of a part that is searched for its extreme."""
 WORDS = {F64: (I64, 64), F32: (I32, 32)}
 """Integers as wide as floats, and their bits."""
 
@@ -46,15 +48,56 @@ def extreme(b: Builder, which: str, t: Scalar, shape: Sequence[Node], element: E
 
 def one_at(b: Builder, which: str, t: Scalar, shape: Sequence[Node], inner: Element) -> Element:
     """One at the first greatest ("max") or last least ("min") element, zero elsewhere."""
-    _refuse_empty(b, shape)
-    if kind_of(t) in WORDS:
-        same = _test(b, *_compared(b, which, kind_of(t), shape, inner))
-    else:
-        best = cast(Node, extreme(b, which, t, shape, inner))
-        same = partial(b.op, "eq", best)
-    at = _place(b, same, shape, inner, first=which == "max")
+    at = place_of(b, which, t, shape, inner)
     one, zero = (cast(Node, raw(system(t).literal(v), t)) for v in (1, 0))
     return lambda i: b.select(b.op("eq", flat(b, shape, i), at), one, zero)
+
+
+def place_of(b: Builder, which: str, t: Scalar, shape: Sequence[Node], inner: Element) -> Node:
+    """The position in C order of the first greatest ("max") or last least ("min") element."""
+    _refuse_empty(b, shape)
+    is_first = which == "max"
+    if kind_of(t) not in WORDS:
+        best = cast(Node, extreme(b, which, t, shape, inner))
+        return _place(b, partial(b.op, "eq", best), shape, inner, is_first)
+    if len(shape) > 1:
+        same = _test(b, *_compared(b, which, kind_of(t), shape, inner))
+        return _place(b, same, shape, inner, is_first)
+    return _place_in_part(b, which, kind_of(t), shape[0], inner)
+
+
+def _place_in_part(b: Builder, which: str, kind: str, count: Node, element: Element) -> Node:
+    """The same for floats in a row, of which only a part is searched for the extreme."""
+    bits = b.i64(PART.bit_length() - 1)
+    search = _Search(b, which, kind)
+    part = b.variable(I64, "part")
+    b.set(part, b.i64(0))
+
+    def of_part(k: Indices) -> None:
+        first = b.op("shl", k[0], bits)
+        many = b.intrinsic("smin", b.i64(PART), b.op("wsub", count, first))
+        found = _Search(b, which, kind)
+        b.nest((many,), lambda i: found.look(cast(Node, element((b.op("wadd", first, i[0]),)))))
+        # The least element is the last one of equals.
+        new = b.op(*search.order, b.get(found.best), b.get(search.best))
+        b.set(part, b.select(new, first, b.get(part)))
+        search.take(found)
+
+    b.nest((b.op("lshr", b.op("wadd", count, b.i64(PART - 1)), bits),), of_part)
+    best, has_nan = search.result()
+    # Zeros of either sign are equal, and the first NaN comes first.
+    anywhere = b.op("or", has_nan, b.op("feq", best, constant(0.0, kind)))
+    first = b.select(anywhere, b.i64(0), b.get(part))
+    most = b.select(anywhere, count, b.i64(PART))
+    many = b.intrinsic("smin", most, b.op("wsub", count, first))
+    at = _place(
+        b,
+        _test(b, best, has_nan),
+        (many,),
+        lambda i: element((b.op("wadd", first, i[0]),)),
+        first=which == "max",
+    )
+    return b.op("wadd", first, at)
 
 
 def _place(
@@ -86,26 +129,51 @@ def _compared(
     b: Builder, which: str, kind: str, shape: Sequence[Node], element: Element
 ) -> tuple[Node, Node]:
     """The extreme of floats that are all numbers, and whether one is a NaN."""
-    word, bits = WORDS[kind]
-    least = -1 << (bits - 1)
-    best, nans = b.variable(word, "best"), b.variable(word, "nans")
-    b.set(best, constant(least if which == "max" else -1 - least, word))
-    b.set(nans, constant(0, word))
+    search = _Search(b, which, kind)
+    b.nest(shape, lambda i: search.look(cast(Node, element(i))))
+    return search.result()
 
-    def turned(v: Node) -> Node:
+
+class _Search:
+    """The extreme of floats that have been looked at, as an integer, and whether one is a NaN."""
+
+    def __init__(self, b: Builder, which: str, kind: str) -> None:
+        self.b, self.which, self.kind = b, which, kind
+        self.order = ("gt",) if which == "max" else ("le",)
+        self.word, self._bits = WORDS[kind]
+        self._least = -1 << (self._bits - 1)
+        self.best, self.nans = b.variable(self.word, "best"), b.variable(self.word, "nans")
+        begin = self._least if which == "max" else -1 - self._least
+        b.set(self.best, constant(begin, self.word))
+        b.set(self.nans, constant(0, self.word))
+
+    def _turned(self, v: Node) -> Node:
         """The bits of a negative number except its sign, inverted (and inverted back)."""
-        sign = b.op("ashr", v, constant(bits - 1, word))
-        return b.op("xor", v, b.op("and", sign, constant(-1 - least, word)))
+        b, word = self.b, self.word
+        sign = b.op("ashr", v, constant(self._bits - 1, word))
+        return b.op("xor", v, b.op("and", sign, constant(-1 - self._least, word)))
 
-    def look(i: Indices) -> None:
-        v = cast(Node, element(i))
-        key = turned(b.op("bitcast", v, kind=word))
-        b.set(best, b.intrinsic("s" + which, b.get(best), key))
-        b.set(nans, b.op("or", b.get(nans), b.op("zext", b.op("funo", v, v), kind=word)))
+    def look(self, v: Node) -> None:
+        """Look at another number."""
+        b = self.b
+        key = self._turned(b.op("bitcast", v, kind=self.word))
+        nan = b.op("zext", b.op("funo", v, v), kind=self.word)
+        self._meet(key, nan)
 
-    b.nest(shape, look)
-    found = b.op("bitcast", turned(b.get(best)), kind=kind)
-    return found, b.op("ne", b.get(nans), constant(0, word))
+    def take(self, other: _Search) -> None:
+        """Look at all that another has looked at."""
+        self._meet(self.b.get(other.best), self.b.get(other.nans))
+
+    def _meet(self, key: Node, nan: Node) -> None:
+        b = self.b
+        b.set(self.best, b.intrinsic("s" + self.which, b.get(self.best), key))
+        b.set(self.nans, b.op("or", b.get(self.nans), nan))
+
+    def result(self) -> tuple[Node, Node]:
+        """The extreme, and whether there was a NaN."""
+        b = self.b
+        found = b.op("bitcast", self._turned(b.get(self.best)), kind=self.kind)
+        return found, b.op("ne", b.get(self.nans), constant(0, self.word))
 
 
 def flat(b: Builder, shape: Sequence[Node], i: Indices) -> Node:

@@ -33,7 +33,8 @@ from rvm.ir.statements import instruction_at, note
 from rvm.ir.typed import Unprintable
 from rvm.ir.values import scalar
 from rvm.ir.zeros import zeros
-from rvm.stmt import Branch, Land
+from rvm.stmt import Branch, Land, Stmt, Update, writes
+from rvm.types import Array
 
 Onward = Callable[[int, bool], None]
 """Goes on at a leader, which may have been fallen into."""
@@ -97,6 +98,8 @@ class Maker(ABC):
 
     def __init__(self, b: Builder, last: int) -> None:
         self.b = b
+        self.looked: frozenset[int] = frozenset()
+        """The parameters whose numbers are looked at where they get them."""
         self.trusted: frozenset[int] = frozenset()
         """The branches whose come-froms need no check."""
         self.needs = b.flow.needs(last)
@@ -188,8 +191,8 @@ class Maker(ABC):
             b.do("begin", aux=(pc, way))
             b.leaving(way)
             if pc == len(code):
-                for reg in sorted(b.kind.finite):
-                    ask_finite(b, reg)
+                if b.kind.finite:
+                    ask_finite(b, sorted(b.kind.finite - self.looked))
                 b.count(done)
                 self.finish()
                 return
@@ -254,8 +257,15 @@ class MachineMaker(Maker):
         if not b.lanes:
             # Of lanes the C library takes one at a time.
             b.turns = turns(code)
+        gaining = _gaining(code)
         if b.kind.blank:
+            # To a zero nothing is added that makes it a zero with a sign.
+            b.positive = frozenset(fills(code).keys() & gaining.keys())
             b.filling = frozenset(id(code.stmts(pc)[0]) for pc in fills(code).values())
+        if b.kind.finite:
+            # What was no number once is none at the end.
+            self.looked = frozenset(gaining.keys() & b.kind.finite)
+            b.looking = frozenset(k for reg in self.looked for k in gaining[reg])
         if b.from_beginning:
             # A run that is entered in its middle may have been given anything.
             b.certain = certain(code)
@@ -268,6 +278,9 @@ class MachineMaker(Maker):
         b = self.b
         declare(b)
         enter(b)
+        if b.kind.finite:
+            b.variables.append(b.infinite)
+            b.set(b.infinite, b.i64(0))
         if b.anywhere:
             self._choose_gate()
         else:
@@ -329,6 +342,27 @@ class MachineMaker(Maker):
 
     def stop(self) -> None:
         stop(self.b)
+
+
+def _gaining(code: Code) -> dict[int, frozenset[int]]:
+    """The array parameters that statements only add to as a whole, with the `id`s of these."""
+    found: dict[int, list[Stmt]] = {}
+    for stmt in (s for pc in range(len(code)) for s in code.stmts(pc)):
+        for place in writes(stmt):
+            found.setdefault(place.reg, []).append(stmt)
+    registers, n = code.function.registers, code.function.n_args
+    return {
+        reg: frozenset(map(id, stmts))
+        for reg, stmts in found.items()
+        if reg < n and isinstance(registers[reg].type, Array) and all(map(_gains, stmts))
+    }
+
+
+def _gains(stmt: Stmt) -> bool:
+    match stmt:
+        case Update(Place(_, ()), "+" | "-"):
+            return True
+    return False
 
 
 def machine_function(b: FunctionBuilder, loops: Mapping[int, Counted]) -> FunctionBuilder:

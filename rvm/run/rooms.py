@@ -24,6 +24,7 @@ MOST = 1 << 26
 _kept: list[NDArray[np.uint8]] = []
 """Memory that nobody uses, the longest unused first."""
 _lock = threading.Lock()
+"""Nobody waits for it, since the collector may want to keep memory at any moment."""
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -47,15 +48,17 @@ def zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _taken(size: int) -> NDArray[np.uint8]:
-    with _lock:
-        for k, block in enumerate(_kept):
-            if block.nbytes == size:
-                return _kept.pop(k)
+    if _lock.acquire(blocking=False):
+        try:
+            for k, block in enumerate(_kept):
+                if block.nbytes == size:
+                    return _kept.pop(k)
+        finally:
+            _lock.release()
     return np.empty(size, np.uint8)
 
 
 def _keep(block: NDArray[np.uint8]) -> None:
-    # The collector may call this anywhere, even while the lock is held: then it is not kept.
     if _lock.acquire(blocking=False):
         try:
             _kept.append(block)

@@ -1,7 +1,8 @@
 """Instructions that hold common subexpressions in ancillas.
 
-A part that would be evaluated three times or more, or whose elements are computed all at once, is
-computed once, held, and uncomputed afterwards, which evaluates it twice (compute, copy, uncompute):
+A part that would be evaluated three times or more is computed once, held, and uncomputed
+afterwards, which evaluates it twice (compute, copy, uncompute).  So is a number computed from an
+array that would be evaluated twice, and a part whose elements are computed all at once:
 
     add v, h * f(x)             alloc t = f(x)
     add a, g * f(x)             add   v, h * t
@@ -16,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rvm.expr import Place, places
+from rvm.expr import LENGTHS, Place, places
 from rvm.isa import FUNCTIONS
 from rvm.isa.shapes import Dims
 from rvm.program import Instr
@@ -111,12 +112,24 @@ def _chosen(
             continue
         keeps = number not in tied and _keeps(graph, number, set(changing))
         worth = (count - TWICE) * total[number] >= WORTH or FUNCTIONS[node.fn].at_once
+        worth = worth or (count >= TWICE and _reduces(graph, number))
         if worth and keeps:
             chosen.add(number)
             count = TWICE
         for a in node.args:
             times[a] += count * (AGAIN if _again(graph, number, a) else 1)
     return chosen | _deep(graph, times, chosen | set(held), set(changing), tied)
+
+
+def _reduces(graph: Graph, number: int) -> bool:
+    """Whether a node is a number computed from an array, which is much more than an instruction.
+
+    Held it takes no longer, and less where it is known when freed, as machine code knows.
+    """
+    node = graph[number]
+    if rank_of(node.type) or node.fn in LENGTHS:
+        return False
+    return any(rank_of(graph[a].type) for a in node.args)
 
 
 def _again(graph: Graph, number: int, arg: int) -> bool:

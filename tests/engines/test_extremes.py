@@ -111,3 +111,34 @@ def test_lanes_have_the_same(t: str) -> None:
         for k, row in enumerate(rows):
             want = [TYPES[t](-0.0) - row[extreme(row, most)] for most in (False, True)]
             assert same([found.least[k], found.most[k]], want), row
+
+
+@pytest.mark.parametrize("t", ["f64", "f32"])
+def test_places_are_found_in_long_arrays(t: str) -> None:
+    """Which are searched in parts: for equals in several parts, zeros of either sign and NaNs."""
+    rng, f = np.random.default_rng(5), PROGRAM[t].where_one.with_options(engine="native")
+    few = rng.integers(-9, 10, 2500).astype(TYPES[t])
+    nans = few.copy()
+    nans[[700, 1900]] = math.nan
+    zeros = np.where(few == few.max(), 0.0, -1.0).astype(TYPES[t])
+    zeros[[3, 2400]] = -0.0
+    for x in (few, -few, nans, zeros, -zeros, few[:1024], np.sort(few), np.sort(few)[::-1].copy()):
+        last, first = len(x) - 1 - extreme(x[::-1], False), extreme(x, True)
+        places = f(np.zeros(len(x), TYPES[t]), np.zeros(len(x), TYPES[t]), x)
+        assert np.flatnonzero(places.last).tolist() == [last]
+        assert np.flatnonzero(places.first).tolist() == [first]
+
+
+def test_gradients_of_extremes_have_the_bits_of_the_reference() -> None:
+    """An adjoint that gains one number only has no other changed, not even a zero's sign."""
+    text = "func f(y: f64, x: f64[n])\nadd y, sum(exp(x - amax(x))) / (1.0 + amax(x) * amax(x))\n"
+    f = rvm.assemble(text)["f"]
+    rng = np.random.default_rng(3)
+    for n in (1, 5, 1030):
+        x = rng.normal(size=n)
+        for seed in (1.5, -1.5, 0.0, -0.0, math.inf, math.nan):
+            found = []
+            for engine in ("reference", "native"):
+                g = f.with_options(engine=engine, tolerance=math.inf)
+                found.append(g.vjp({"y": seed}, {"y": 0.0, "x": x}, wrt=("x",)).x)
+            assert same(*found), (n, seed)

@@ -49,7 +49,7 @@ Notes on missed aims and other differences:
   of an element that is looked up is a whole array, so reverse mode is the better choice there.
 - **Gradients compared with JAX**: `exp` and `tanh` have specified bits, the same on every machine,
   and sums are added in a specified order. No value is requested with these gradients, so the
-  functions only run back, and compute their values once more there. The states of loops are
+  functions only run back, and compute their values there. The states of loops are
   computed and undone; those of the stencil are too large for their memory to be kept. JAX computes
   on all processors.
 - **Matrix products** have a specified order of additions; JAX and NumPy call BLAS.
