@@ -119,8 +119,9 @@ def gradient_check(
 ) -> Check | None:
     """A check of runs of a gradient function, by the registers at the end, and the drift.
 
-    `start` are the registers before the run, whose contents stay as they are.  None for other
-    functions, and for inverses.
+    `start` are the registers before the run, whose contents stay as they are.  Where the adjoints
+    are accepted, values are put back that rounding has moved.  None for other functions, and for
+    inverses.
     """
     source = None if undo else differentiated(program, name)
     if source is None:
@@ -128,7 +129,7 @@ def gradient_check(
     function, entry = program.function(source), program.function(name)
     slots = bar_slots(function)
 
-    def check(ended: Sequence[Any], drift: float) -> None:
+    def check(ended: list[Any], drift: float) -> None:
         def evidence() -> Evidence:
             seeds = {k: start[slot] for k, slot in slots.items()}
             for instr in steps_of(entry)[1:-1]:
@@ -140,8 +141,22 @@ def gradient_check(
             return Evidence(program, source, False, options, start, seeds, found)
 
         check_returned(function, start, ended, options, evidence, drift=drift)
+        _put_back(start[: function.n_args], ended)
 
     return check
+
+
+def _put_back(start: Sequence[Any], ended: list[Any]) -> None:
+    """Let registers hold what they held at the start, in the same arrays and lists."""
+    for k, begun in enumerate(start):
+        if ended[k] is begun:
+            continue
+        if isinstance(begun, np.ndarray):
+            np.copyto(ended[k], begun)
+        elif isinstance(begun, list):
+            ended[k][:] = begun
+        else:
+            ended[k] = begun
 
 
 class Estimate:

@@ -88,7 +88,9 @@ class Direct:
                 flight = self.launch.run(flat, live, options, gaps)
                 if flight.done:
                     if check is not None:
-                        check(self._regs(flight.slots, arrays), flight.drift)
+                        regs = self._regs(flight.slots, arrays)
+                        check(regs, flight.drift)
+                        flight.slots[:] = self.launch.layout.packed(regs)
                     if gaps is not None:
                         return self._logged(flight, arrays, gaps, saved)
                     return self._result(flight, arrays, flight)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +17,9 @@ from rvm.run.kept import Kept
 from rvm.run.machine import Machine
 from rvm.run.results import Result
 
-Check = Callable[[Sequence[Any], float], None]
-"""A judgement of the parameters' registers at the end of a run, and of its drift."""
+Check = Callable[[list[Any], float], None]
+"""A judgement of the parameters' registers at the end of a run, which it may change, and of its
+drift."""
 AS_BEFORE = "the arguments are as they were before the call"
 
 
