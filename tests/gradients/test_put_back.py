@@ -35,7 +35,7 @@ def _given(k: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("k", [3, 60])
-@pytest.mark.parametrize("options", [{}, {"error": True}, {"strict": True}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"error": True}], ids=str)
 @pytest.mark.parametrize("engine", executing())
 def test_values_are_as_given_after_a_gradient_program(
     engine: str, options: dict[str, Any], k: int
