@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
+import rvm_pure
 from rvm_asm.disassemble import disassemble
 
 import rvm
@@ -118,6 +120,43 @@ def test_loops_that_only_look_alike_are_not_inverses(pair: str) -> None:
     with pytest.raises(rvm.RvmError) as caught:
         f(n=3)
     assert caught.value.code == "R001"
+
+
+def copies(program: Any) -> list[str]:
+    """The registers of which copies are made, one for each place where that is done."""
+    f = program.program.function("f")
+    made = (f.registers[i.args[0].reg].name for i in f.code if i.op == "alloc")
+    return sorted(name.split(".")[0] for name in made if ".kept" in name)
+
+
+@pytest.mark.parametrize(("outer", "inner"), [*pairwise([*PAIRS, "elements"])])
+def test_what_is_undone_in_several_loops_is_copied_once(outer: str, inner: str) -> None:
+    """Loops that go on undoing are no use of it: if nothing else follows, there is no copy."""
+    there = lines(PAIRS[outer][0]) + lines(PAIRS[inner][0])
+    back = lines(PAIRS[inner][1]) + lines(PAIRS[outer][1])
+    head, read = (
+        f"{FUNCTIONS}\nfunc f(y: f64, x: f64, z: f64[m], n: i64)\n",
+        "    add y, x + sum(z)\n",
+    )
+    z = np.linspace(1.0, 2.0, 20)
+    want = rvm.assemble(head + there + read).f(y=0.0, x=1.1, z=z.copy(), n=20).y
+    used = rvm.assemble(head + there + read + back + "    add y, x\n")
+    assert copies(used) == sorted({"z" if "z" in PAIRS[k][0] else "x" for k in (outer, inner)})
+    out = used.f(y=0.0, x=1.1, z=z.copy(), n=20)
+    assert (out.x, out.y) == (1.1, want + 1.1) and np.array_equal(out.z, z)
+    head = head.replace(" x:", " a:").replace(" z:", " b:")
+    made = "    alloc x: f64 = a\n    alloc z: f64[m] = b\n"
+    ended = rvm.assemble(head + made + there + read + back + "    free z = b\n    free x = a\n")
+    assert copies(ended) == [] and ended.f(y=0.0, a=1.1, b=z, n=20).y == want
+
+
+def test_states_of_pure_functions_are_not_copied() -> None:
+    """They are exchanged with new values in loops, and undone before they end."""
+    f = rvm_pure.functions(
+        "def f(u: f64[n], c: f64, k: i64) = "
+        "sum(loop u = u for i < k do map (j. u[j] + c * (u[n - 1 - j] - u[j])) (iota n))"
+    )["f"]
+    assert "swap" in disassemble(f.program) and not keeps(f.program)
 
 
 UPDATES = ("add x, 3", "sub x, i", "xor x, n", "neg x", "rol x, 1", "add z[i], 5", "neg z[i]",

@@ -55,7 +55,10 @@ class Event:
     end: int
     reads: frozenset[int]
     changed: Mapping[int, tuple[int, int]]
-    """For each register its numbers before and after; none if the event makes or frees it."""
+    """For each register its numbers before and after; none if the event makes or frees it.
+
+    The variable of a counting loop is left out: what it ends with depends on the bounds alone.
+    """
 
 
 FIRST, LAST, VARIABLE = -2, -3, -4
@@ -488,7 +491,9 @@ class Region:
             self._enter(key, after)
         self.held.update(after)
         ways = zip(before, after, strict=True)
-        self._happened(UPDATE, (r for r, _ in found), {r: (b, a) for (r, b), (_, a) in ways})
+        counts = None if loop is None else loop.variable
+        moved = {r: (b, a) for (r, b), (_, a) in ways if r != counts}
+        self._happened(UPDATE, (r for r, _ in found), moved)
         self._brought -= set(order)
         left = tuple((r, self.number(r)) for r, _ in found)
         self._enter((undoes, left), before)
