@@ -126,7 +126,6 @@ LEFT = [
     "rvm.ir.extremes",
     "rvm.ir.function",
     "rvm.ir.hoist",
-    "rvm.ir.products",
     "rvm.ir.statements",
     "rvm.ir.sums",
     "rvm.ir.values",

@@ -82,7 +82,7 @@ class ThereAndBack:
         self.function = function = target.function
         inout = image_of(program).inout[name]
         self.back, self.told = back or frozenset(), told
-        self.inout = inout - self.back
+        self.changed, self.inout = inout, inout - self.back
         self.slots = bar_slots(function, without)
         self.floats = [k for k in sorted(self.inout) if function.registers[k].type in (F64, F32)]
         places = [typed_place(k, function.registers[k].type) for k in self.floats]
@@ -289,7 +289,7 @@ class ThereAndBack:
                 pass
             else:
                 return self.intake.raw(taken), taken.flat, taken.live
-        start = bind(self.function, inputs, self.inout)[: self.function.n_args]
+        start = bind(self.function, inputs, self.changed)[: self.function.n_args]
         start = [np.ascontiguousarray(v) if isinstance(v, np.ndarray) else v for v in start]
         return start, self.launch.layout.flat(start), sum(map(byte_size, start))
 

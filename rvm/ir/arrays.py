@@ -77,9 +77,12 @@ def update(b: Builder, stmt: Update) -> None:
 def _single(b: Builder, stmt: Update, t: Scalar) -> tuple[Expr, str, Expr] | None:
     """A number that is added to the place of an extreme of an array; None of other updates.
 
-    The others gain zeros, which change nothing but zeros with a sign: there are none.
+    The others gain zeros, which change nothing but zeros with a sign: there are none.  An update
+    that fills its array enters these zeros.
     """
-    if stmt.dst.reg not in b.positive or b.way or b.rounding is not None or not t.is_float:
+    if stmt.dst.reg not in b.positive or id(stmt) in b.filling:
+        return None
+    if b.way or b.rounding is not None or not t.is_float:
         return None
     match stmt.value:
         case Apply("*", (v, Apply("first_max" | "last_min" as fn, (x,)))) | Apply(

@@ -11,7 +11,7 @@ import threading
 import weakref
 from ctypes import c_char
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     if not LARGE <= size <= MOST:
         return np.empty(shape, dtype)
     block = _taken(size)
-    buffer = (c_char * size).from_buffer(block)
+    buffer = (c_char * size).from_buffer(cast("Any", block))
     weakref.finalize(buffer, _keep, block).atexit = False
     return np.ndarray(shape, dtype, memoryview(buffer))
 

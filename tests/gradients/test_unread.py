@@ -17,7 +17,7 @@ from sizes import thin
 
 import rvm
 from rvm.derive.direct_gradient import ThereAndBack
-from rvm.engines import LAW
+from rvm.engines import LAW, executing
 from rvm.expr import Place
 from rvm.image import image_of
 from rvm.program import Function
@@ -319,3 +319,27 @@ def test_adjoints_that_hold_nothing_yet_are_not_exchanged() -> None:
 
     assert exchanged(adjoint) == ["v", "v_bar", "v", "v_bar"]
     assert exchanged(forwards(adjoint)) == ["v", "v", "v_bar"]
+
+
+@pytest.mark.parametrize("engine", executing())
+@pytest.mark.parametrize("way", ["read-only", "the same array", "an overlap"])
+def test_arguments_that_a_call_would_refuse_are_refused(engine: str, way: str) -> None:
+    """Also where a gradient leaves the run forwards out, which would change them."""
+    f = rvm.assemble("func f(y: f64[n], x: f64[n])\n    add y, x * x\n").f.with_options(
+        engine=engine
+    )
+    whole = np.array([1.0, 2.0, 3.0])
+    y, x = whole[:2], whole[:2] if way == "the same array" else whole[1:]
+    if way == "read-only":
+        y = np.zeros(2)
+        y.flags.writeable = False
+    code = "I006" if way == "read-only" else "I007"
+    calls = (
+        lambda: f.grad(loss="y[0]", y=y, x=x),
+        lambda: f.value_and_grad(loss="y[0]", y=y, x=x),
+        lambda: f.vjp({"y": np.ones(2)}, y=y, x=x),
+    )
+    for call in calls:
+        with pytest.raises(rvm.RvmError) as caught:
+            call()
+        assert caught.value.code == code

@@ -168,7 +168,7 @@ def test_what_is_asked_for_is_checked_before_the_run(args: list[str], says: str)
         (r'text="\q"', "is not an escape"),
         (r'text="\ud800"', "half of a surrogate pair"),
         ("text=@raw:none", "can't read values"),
-        ("count=@raw:odd", "3 bytes are no whole number"),
+        ("count=@raw:odd", "3 bytes are not a whole number of i64s"),
         ("text=@odd.bin", "@raw:odd.bin has its bytes"),
     ],
 )
