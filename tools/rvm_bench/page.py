@@ -1,7 +1,8 @@
 """The page on speed, generated from the data of a full run.
 
 `rvm bench --full --json > docs/performance.json`, then
-`python -m rvm_bench.page docs/performance.json > docs/performance.md`.
+`python -m rvm_bench.page docs/performance.json > docs/performance.md`.  The data may have
+`remarks` on what has changed since the run.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ def page(data: _Data) -> str:
     parts = [
         _HEAD,
         f"{measured(data)}; C by `{data['machine']['compiler']}`.\n",
+        *(f"{remark}\n" for remark in data.get("remarks", ())),
         *_targets(data),
         _METHOD,
         *_contests(data),
