@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rvm.host.signals import asked
 from rvm.library.handle import FunctionHandle, Inputs, Library
 from rvm.program import AnyProgram, program_of
+from rvm.run.doors import UNCHANGED
 from rvm.transform import gradient as differentiate
 from rvm.transform import invert as inverse
 from rvm.transform import tangent as tangents
@@ -36,7 +38,7 @@ def tangent(program: AnyProgram, function: str | None = None) -> Library:
     return Library(tangents(program_of(program), function))
 
 
-@asked
+@partial(asked, hint=UNCHANGED)
 def check_grad(
     f: FunctionHandle,
     given: Inputs | None = None,

@@ -17,7 +17,7 @@ from gradients.lost import program as lost
 from sizes import thin, wide
 
 import rvm
-from rvm.derive import estimate
+from rvm.derive import estimate, evidence
 from rvm.engines import executing
 from rvm.isa.rows import FUNCTIONS
 
@@ -209,7 +209,7 @@ def test_what_comes_back_passes_without_reruns(
     engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Leapfrog, a pendulum from rest, bodies and a mixture of Gaussians: the gate suffices."""
-    monkeypatch.setattr(estimate, "again", forbidden)
+    monkeypatch.setattr(evidence, "again", forbidden)
     monkeypatch.setattr(estimate.Estimate, "_change", forbidden)
     for text in (LEAPFROG, PENDULUM):
         f = rvm.assemble(text).f.with_options(engine=engine)
