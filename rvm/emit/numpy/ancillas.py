@@ -70,7 +70,7 @@ def _check(p: LaneValues, stmt: Free, register: Register, name: str) -> None:
     sizes = "".join(f", {p.lanes(size).text}" for size in stmt.judged or ())
     t = p.bind(system(elem_of(register.type)))
     if isinstance(register.type, Scalar):
-        # What was computed from the same values by the same calls has the same bits.
+        # The same calls on the same values have given the same bits.
         if p.known.number(stmt.value) == p.known.number(stmt.reg):
             return
         held = p.lanes(stmt.value)

@@ -117,7 +117,7 @@ class Known:
                 del self.have[n]
 
     def remember(self, number: int, value: Value) -> None:
-        """Note where the value of a number is."""
+        """Record where the value with a number is."""
         self.have[number] = value
         if value.home >= 0:
             self.at_home.setdefault(value.home, []).append(number)

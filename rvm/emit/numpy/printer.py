@@ -51,7 +51,7 @@ class LanePrinter(LaneValues):
         varying: Collection[int],
         special: Callable[[str], str | None],
     ) -> None:
-        # What is the same in all lanes is as in single runs, but never raises.
+        # Code for values that are the same in all lanes is that of single runs, but never raises.
         scalars = Printer(function, names, total=True)
         super().__init__(scalars, Known(function, varying), special)
 
@@ -220,7 +220,7 @@ class LanePrinter(LaneValues):
         targets = [self._target(d) for d in dsts]
         texts = []
         for d, v, (target, key) in zip(dsts, held, targets, strict=True):
-            # A value that lies in a register may be what another store changes.
+            # Another store may change the register that a value is in.
             text = self.named(f"copy({v.text})").text if v.home >= 0 else v.text
             if rank_of(type_of(d)):
                 place = target if key is None else f"pick({target}, {key}, _W)"

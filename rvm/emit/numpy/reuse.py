@@ -48,10 +48,10 @@ def reused(lines: Sequence[str], results: Mapping[str, str]) -> list[str]:
 
 
 def _calls(line: str) -> bool:
-    """Whether a line does no more than to call a ufunc."""
+    """Whether a line only calls a ufunc."""
     return line.lstrip().startswith(UFUNC)
 
 
 def _sets(line: str, names: Sequence[str]) -> str:
-    """The variable that a line gives a value, if it is one of these."""
+    """The variable that a line assigns, if it is one of these."""
     return names[0] if names and line.lstrip().startswith(f"{names[0]} = ") else ""

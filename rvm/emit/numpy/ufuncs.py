@@ -23,4 +23,4 @@ UFUNCS = {
 }
 """Templates that only call a NumPy function, and its name in source."""
 KEYWORD = (UFUNC + "maximum", UFUNC + "minimum")
-"""Functions of NumPy's that want the name of the argument to write to."""
+"""NumPy functions that take the array to write to as a keyword argument."""

@@ -91,7 +91,7 @@ class LaneValues:
         return value
 
     def inline(self, node: Expr) -> str:
-        """An expression that is the same in all lanes, and that no line goes before."""
+        """An expression that is the same in all lanes, with no line of its own before it."""
         return self.scalars.inline(node)
 
     # ------------------------------------------------------------ values
@@ -121,7 +121,7 @@ class LaneValues:
         )
 
     def constant(self, node: Const) -> str:
-        """The name of a constant as NumPy has it."""
+        """The name of a constant as a NumPy scalar."""
         assert isinstance(node.type, Scalar)
         key = str(node.type), repr(node.value)
         if key not in self._keys:
@@ -186,7 +186,7 @@ class LaneValues:
         return f"each({self.bind(quick)}, {whole}, {dtype}, {', '.join(texts)})"
 
     def _special(self, node: Apply, name: str, elems: tuple[Scalar, ...]) -> Value:
-        """A function of arrays, by its form over lanes or lane after lane."""
+        """A function of arrays: its form over lanes, or one lane after another."""
         args = [self.lanes(a) for a in node.args]
         t = self.bind(elem_of(type_of(node)))
         ranks = tuple(rank_of(type_of(a)) for a in node.args)
@@ -206,7 +206,7 @@ class LaneValues:
         return self.named(f"length({view.text}, {rank_of(type_of(place))}, {axis}, {self.wide})")
 
     def _lazy(self, node: Apply) -> Value:
-        """`and`, `or`, `choose` of scalars: what follows only for lanes that ask for it."""
+        """`and`, `or`, `choose` of scalars: later arguments only for the lanes that need them."""
         if rank_of(type_of(node)):
             return self.apply(node)
         condition, *arms = node.args
@@ -221,7 +221,7 @@ class LaneValues:
         )
 
     def _asked(self, node: Expr, mask: str) -> str:
-        """A value that the lanes of a mask ask for."""
+        """A value that the lanes of a mask need."""
         mask = mask if mask.isidentifier() else self.named(mask).text
         if self.guard:
             mask = self.named(f"{UFUNC}logical_and({mask}, {self.guard})").text

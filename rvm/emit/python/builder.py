@@ -94,7 +94,7 @@ class PythonBuilder(Builder):
 
     def count(self, ticks: int | Node) -> None:
         if ticks != 0:
-            # What raises there is no instruction's fault.
+            # An exception there does not belong to an instruction.
             self.do("between")
             self.do("text", aux=([f"n -= {ticks}"], False))
 
@@ -134,7 +134,7 @@ class PythonBuilder(Builder):
 
     def do(self, name: str, *args: Node, aux: Any = None) -> None:
         if name == "store" and args[0].kind != (t := self._elem(aux[0])):
-            # A part of a complex number: the whole is stored.
+            # For a part of a complex number, the whole number is stored.
             held = self.op("load", *args[1:], kind=t, aux=(aux[0], 0))
             args = self.op("joined", held, args[0], kind=t, aux=aux[1]), *args[1:]
         super().do(name, *args, aux=aux)
@@ -145,7 +145,7 @@ class PythonBuilder(Builder):
         return elem_of(self.function.registers[reg].type).name
 
     def inside(self, body: Callable[[], object]) -> list[Node]:
-        """Facts found inside are not known outside."""
+        """A context whose facts are not known after it."""
         outer, self._known = self._known, dict(self._known)
         try:
             return super().inside(body)
@@ -181,7 +181,7 @@ class PythonBuilder(Builder):
     def applied(self, node: Apply) -> Node:
         args = node.args
         if node.fn == "for_end" and args[2] == Const(1, args[2].type):  # type: ignore[arg-type]
-            # The template serves every step; that of 1, which is nearly all, is simpler.
+            # The template works for every step; nearly all steps are 1, where it is simpler.
             start, stop = self.value(args[0]), self.value(args[1])
             inside = f"{{0}} <= ({{t0}} := {{1}}) < {HIGH}"
             outside = "{0} if {t0} < {0} else for_end({0}, {t0}, 1)"
@@ -212,7 +212,7 @@ class PythonBuilder(Builder):
         return code.python
 
     def apart(self, node: Expr) -> tuple[list[Node], Node]:
-        """Operations that find a value, for a place where no line goes before it."""
+        """The operations that compute a value, for a place that no line can precede."""
         found: list[Node] = []
         items = self.inside(lambda: found.append(self.value(node)))
         return items, found[0]
@@ -231,7 +231,7 @@ class PythonBuilder(Builder):
             self.trouble(self.op("ge", index, length))
 
     def index(self, node: Expr) -> Node:
-        """An index that is not negative; that it is too large NumPy finds out."""
+        """An index that is not negative; NumPy detects one that is too large."""
         found = whole_number(self, node)
         self.do("bound", found)
         return found
@@ -298,11 +298,11 @@ class PythonBuilder(Builder):
         raise AssertionError("whole arrays are lines")
 
     def ask(self, gaps: Node) -> None:
-        # It is found out where they are popped, before anything has changed.
+        # That is detected where they are popped, before anything has changed.
         pass
 
     def taken(self, t: Scalar, guess: Parts) -> Node:
-        # Each is one of its own.
+        # Each is a value of its own.
         text = f"taken(state, ({self.bind(system(t))}, {{0}}))[0]"
         if t == F64:
             text = "taken_float(state, {0})"
@@ -322,7 +322,7 @@ class PythonBuilder(Builder):
     def statement(self, stmt: Stmt) -> None:
         match stmt:
             case Map() | Push() | Pop() if self.way:
-                # With the strict log these are the reference engine's.
+                # With the strict log, the reference engine executes these.
                 raise Unprintable
             case Map() if self.rounding is not None:
                 raise Unprintable
@@ -372,7 +372,7 @@ class PythonBuilder(Builder):
         return self.raw(system(t).zero, t)
 
     def _exactly(self, test: str, t: Scalar) -> str:
-        """The addition to a test for another number that makes it a test of bits, if needed."""
+        """What makes a test for inequality a test of bits, if needed."""
         if t.is_exact:
             return ""
         self.asks_exactly = True

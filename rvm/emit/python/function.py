@@ -48,7 +48,7 @@ class PythonMaker(Maker):
     def condition(self, pc: int, done: int) -> tuple[Node, int]:
         b = self.b
         b.count(done + 1)
-        # Should the condition raise, that was too early.
+        # If the condition raises, it was evaluated too early.
         way = b.way_out(pc, -1)
         b.do("way", aux=way())
         b.leaving(way)

@@ -54,7 +54,7 @@ FIXED = frozenset(["constant", "argument", "slot"])
 """Operations whose value does not depend on their position."""
 COUNTED = {"wadd": "+=", "wsub": "-="}
 AUGMENTED = {f"({{0}} {sign} {{1}})": sign for sign in "+-*/^"}
-"""Templates that an augmented assignment does in place, and the operator that it has."""
+"""Templates that are augmented assignments, and their operators."""
 
 
 class Lines:
@@ -83,7 +83,7 @@ class Lines:
         self.begin()
 
     def begin(self) -> None:
-        """Begin anew."""
+        """Start again without operations."""
         self.lines: list[str] = []
         self.done: int | None = None
         """The number of lines that execute the instruction; later ones only count it."""
@@ -91,9 +91,9 @@ class Lines:
         self._own: set[Node] = set()
         """The values that have a line of their own."""
         self.checked: set[str] = set()
-        """Variables that a line before has found not to be negative."""
+        """Variables that an earlier line has checked not to be negative."""
         self._read: set[tuple[object, ...]] = set()
-        """The elements that are read for certain."""
+        """The elements that are read in any case."""
 
     # ------------------------------------------------------------ operations in order
 
@@ -231,7 +231,7 @@ class Lines:
         return self._filled(TEXTS[node.op], node.args)
 
     def _filled(self, template: str, args: Sequence[Node]) -> str:
-        """A template with its arguments and fresh temporaries put in."""
+        """A template with its arguments and new temporaries filled in."""
         texts = [self.text(a) for a in args]
         return (
             fill(template, *texts, fresh=self.temp() + "_")
@@ -270,7 +270,7 @@ class Lines:
         return found if whole else found + PARTS[part]
 
     def inside(self, items: Sequence[Node], value: Node) -> str:
-        """A value that is evaluated in the middle of a line, with the checks to make before."""
+        """A value that is evaluated within a line, with the checks before it."""
         named, read, checks = dict(self._named), set(self._read), list[str]()
         for node in items:
             if node.op == "trouble":
@@ -296,7 +296,7 @@ def lines_apart(items: Sequence[Node], results: Sequence[Node]) -> set[Node]:
     nest deeply.
     """
     epochs: dict[Node, int] = {}
-    """Operations in order, and behind how many changes they stand."""
+    """Operations in order, each with the number of changes before it."""
 
     def place(items: Sequence[Node], epoch: int) -> int:
         for node, after in zip_longest(items, items[1:]):
@@ -313,8 +313,8 @@ def lines_apart(items: Sequence[Node], results: Sequence[Node]) -> set[Node]:
 
     def use(node: Node, times: int, epoch: int, user: str = "") -> None:
         if node.op not in FIXED:
-            # Of an array in an expression there are as many: the product of one with itself is
-            # rounded in a way of its own.
+            # An array in an expression is written out at each use: NumPy rounds the product of
+            # one array with itself in another way.
             uses[node] += times if node.kind != ARRAY or user == "line" else not uses[node]
             if epochs[node] < epoch or (uses[node] > 1 and not is_cheap(node)):
                 found.add(node)
@@ -359,7 +359,7 @@ def _used(node: Node) -> list[tuple[Node, int]]:
 
 
 def is_cheap(node: Node) -> bool:
-    """Whether a value is found as fast as a variable."""
+    """Whether a value costs no more than a variable."""
     match node.op:
         case "get" | "dim" | "constant" | "part" | "slot":
             return True
@@ -371,7 +371,7 @@ def is_cheap(node: Node) -> bool:
 
 
 def is_nonnegative(node: Node) -> bool:
-    """Whether an integer cannot be negative, as far as its own form tells."""
+    """Whether the form of an integer shows that it is not negative."""
     match node.op:
         case "constant":
             return bool(node.aux >= 0)

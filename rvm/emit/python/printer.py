@@ -80,7 +80,7 @@ class Printer:
     # ------------------------------------------------------------ what is printed
 
     def begin(self) -> list[str]:
-        """Begin anew: the lines, to be filled."""
+        """Start again: the lines, to be filled."""
         self.text.begin()
         return self._lines
 
@@ -126,7 +126,7 @@ class Printer:
         return self._one(lambda b: b.view(place))
 
     def _restart(self) -> None:
-        """Begin anew, with variables that have served."""
+        """Start again, with variables that may be used again."""
         self.begin()
         self.text.temps = 0
 

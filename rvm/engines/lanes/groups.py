@@ -43,7 +43,7 @@ class Frame:
         self.caller = caller
         self.waiting: dict[int, Lanes] = {}
         self.apart: set[int] = set()
-        """Positions of operations that lanes do in several groups, and meet again behind each."""
+        """Positions of operations executed by several groups of lanes, which meet after each."""
         self.held: dict[int, Any] = {}
         """For arrays that groups made: the lanes whose values the frame holds."""
 
@@ -88,7 +88,7 @@ class Group:
     # ------------------------------------------------------------ packed registers
 
     def load(self, varying: tuple[int, ...], uniform: tuple[int, ...]) -> None:
-        """Make registers present that are about to be touched."""
+        """Load registers that are about to be used."""
         if self.lanes is None:
             return
         frame = self.frame

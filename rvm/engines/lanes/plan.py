@@ -131,7 +131,7 @@ class LanePlan:
 
     @cached_property
     def touched(self) -> tuple[frozenset[int], ...]:
-        """For each operation the registers that it looks at or changes."""
+        """For each operation, the registers that it reads or changes."""
         return tuple(self._touched(op) for op in self.ops)
 
     def _touched(self, op: Op) -> frozenset[int]:
@@ -148,7 +148,7 @@ def plan_of(code: Code, params: frozenset[int], uniformity: Uniformity) -> LaneP
 
 
 def acts_outside(code: Code) -> bool:
-    """Whether a run may print or call back, which lanes do one after another."""
+    """Whether a run may print or call back; lanes then run one after another."""
     seen: set[Code] = set()
     todo = [code]
     while todo:

@@ -30,7 +30,7 @@ NO_LIMIT = 1 << 62
 
 
 def see_to(run: Run, group: Group, error: Exception) -> None:
-    """See to an operation that raised: by lanes at fault, by values, or by trying."""
+    """Handle an operation that raised: by failing lanes, by values, or by trying."""
     if isinstance(error, Failing):
         run.aside(group, np.broadcast_to(error.lanes, (group.width,)))
     elif isinstance(error, Varied):
@@ -47,7 +47,7 @@ def _by_reference(run: Run, group: Group) -> None:
     op = plan.ops[group.at]
     regs = list(group.frame.regs)
     for k in plan.varying:
-        # Of an array that varies it may look at the lengths.
+        # The operation may use the lengths of an array that varies.
         regs[k] = regs[k][..., 0] if isinstance(regs[k], np.ndarray) else None
     state = State(SingleFrame(plan.code, regs, op.pc), run.options)
     try:
@@ -120,7 +120,7 @@ def _search(run: Run, group: Group) -> None:
     else:
         segment = run.segment(plan, q, q + 1)
         bad = failing(lambda sel: tried(run, group, segment, sel), group.width)
-    # Where no part fails by itself it is the whole that does not fit, into memory say.
+    # If no part fails by itself, only the whole does, for lack of memory say.
     mask = np.ones(group.width, bool)
     if bad is not None:
         mask[:] = False
@@ -156,7 +156,7 @@ def unexpected(run: Run, group: Group, op: Op, taken: Any) -> Any:
 
 
 def chosen(regs: list[Any], varying: tuple[int, ...], some: Any) -> list[Any]:
-    """A frame's registers for some lanes, those that are wanted and vary copied."""
+    """A frame's registers for some lanes; those in `varying` are copied."""
     out = list(regs)
     for k in varying:
         v = regs[k]

@@ -48,7 +48,7 @@ class Segment:
         ops, q = self.plan.ops, self.start
         while q < len(ops) and q != stop:
             if q > self.start and q in self.plan.leaders:
-                # Others may wait here.
+                # Other lanes may wait here.
                 return q, q
             if ops[q].kind in ("branch", "skip"):
                 return q, q + 1

@@ -38,7 +38,7 @@ def spread(x: Any, w: int) -> Lanes:
 
 
 def own(x: Any, w: int) -> Lanes:
-    """A vector of lanes that nobody else holds."""
+    """A vector of lanes that shares no memory with another value."""
     return x if np.shape(x) == (w,) and x.base is None else np.array(np.broadcast_to(x, (w,)))
 
 
@@ -193,7 +193,7 @@ def factors(x: Any, kind: str, w: int) -> None:
 
 
 def cell(x: Any) -> Any:
-    """A number for a test of overlap: it overlaps nothing."""
+    """A number in a test of overlap, where it overlaps nothing."""
     return np.asarray(x)[..., None]
 
 
@@ -305,7 +305,7 @@ def each(f: Callable[..., Any], value: Callable[..., Any], dtype: Any, *args: An
         return np.fromiter(map(f, *[_numbers(a, n) for a in args]), dtype, n)
     except (ArithmeticError, ValueError, TypeError):
         if n > FEW:
-            # Few lanes want the other function; it is slower.
+            # Few lanes need the other function, which is slower.
             parts = [np.array_split(a, 2) if np.ndim(a) else (a, a) for a in args]
             return np.concatenate(
                 [each(f, value, dtype, *half) for half in zip(*parts, strict=True)]

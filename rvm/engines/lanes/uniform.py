@@ -27,7 +27,7 @@ def varies(node: Expr, varying: Collection[int]) -> bool:
 
 
 def place_varies(place: Place, varying: Collection[int]) -> bool:
-    """Whether it differs by lane which cells a place is."""
+    """Whether the cells that a place names differ by lane."""
     return any(p.reg in varying for p in index_reads(place))
 
 
@@ -79,7 +79,7 @@ class Uniformity:
                 for stmt in (*code.stmts(pc), *code.notes(pc)):
                     self._spread(code, stmt, varying, pc in parted)
             for held in code.sizes.values():
-                # They are kept together.
+                # The lanes are kept together.
                 if held.size.reg in varying or held.updates.reg in varying:
                     varying |= {held.size.reg, held.updates.reg}
             if len(varying) == before:

@@ -36,7 +36,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Access:
-    """An element of an array; `part` is "re" or "im" if only that part is meant.
+    """An element of an array; `part` is "re" or "im" if the access is to that part alone.
 
     `label` is its notation in the assembly language.
     """
@@ -63,7 +63,7 @@ class Access:
 
 
 def access(place: Place, counted: Counted) -> Access:
-    """The way a loop uses an element; Declined for views of views and for whole arrays."""
+    """The access that a place in a loop makes; Declined for views of views and for whole arrays."""
     path = list(place.path)
     part = ""
     if path and isinstance(path[-1], Part):

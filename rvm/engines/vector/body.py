@@ -26,13 +26,13 @@ class Arm:
     """The condition, if it has one."""
     want: bool = True
     is_used: bool = False
-    """Whether anything is computed in it."""
+    """Whether anything is computed in the arm."""
     ticks: int = 0
     passed: list[tuple[Edge, int]] = field(default_factory=list)
 
     @property
     def outer(self) -> Iterator[Arm]:
-        """It, and those around it."""
+        """This arm and those that enclose it."""
         arm: Arm | None = self
         while arm is not None:
             yield arm

@@ -16,7 +16,7 @@ from rvm.engines.vector.trace import Trace
 from rvm.expr import reads
 
 LEAST_DELAY = 64
-"""Iterations that are nearer to each other are not taken apart: the pieces would be too short."""
+"""The least distance of dependent iterations: for a smaller one, pieces would be too short."""
 
 
 class Dependences:
@@ -30,13 +30,13 @@ class Dependences:
         self.limit = 0
         """The most iterations that a piece may have; 0: any number."""
         self.apart: list[tuple[Access, Access]] = []
-        """Elements that the run must find apart."""
+        """Pairs of elements that the run must find to be disjoint."""
         self.delayed: dict[Slot, Slot] = {}
-        """Elements that the iteration before has changed, and as which it has changed them."""
+        """Elements that the previous iteration changed, each with the slot in which it did so."""
         self.distinct: set[Access] = set()
         """Scattered elements that the run must find to be different in all iterations."""
         self.met: dict[Access, list[Access]] = {}
-        """For scattered elements those that they must not be, in any iteration: the run finds."""
+        """For scattered elements those from which they are checked to differ in all iterations."""
         self.summed: list[Slot] = []
         """The elements of arrays that are only added to: an element is reached by the first of
         those of its array in an earlier iteration than by the next."""
@@ -50,7 +50,7 @@ class Dependences:
                 combiner(slot.ops, slot.type)
 
     def is_sum(self, slot: Slot) -> bool:
-        """Whether an element is only added to, in a separate order."""
+        """Whether an element is only added to, in an order of its own."""
         return slot.is_summed or slot in self.summed
 
     def is_apart(self, slot: Slot) -> bool:

@@ -76,7 +76,7 @@ class Indices:
         return f"{text} {'-' if constant < 0 else '+'} {abs(constant)}" if constant else text
 
     def base(self, found: Access) -> str:
-        """The array that an element is one of."""
+        """The array that an element belongs to."""
         return self.name(found.reg) + {"": "", "re": ".real", "im": ".imag"}[found.part]
 
     def length(self, found: Access, k: int) -> str:
@@ -85,7 +85,7 @@ class Indices:
         return f"{name}.shape[{k}]" if k else f"len({name})"
 
     def fix(self, found: Access, k: int) -> str:
-        """An index of which only the value in the first lane counts, checked."""
+        """A checked index, of which only the value in the first lane matters."""
         axis = found.axes[k]
         first = self.first(axis)
         line = f"within({first}, {first}, {self.length(found, k)})"
@@ -99,7 +99,7 @@ class Indices:
         )
 
     def view(self, found: Access) -> str:
-        """The elements that all lanes reach, as a slice; "" if they are none."""
+        """The elements that all lanes reach, as a slice; "" if they do not form one."""
         if found.kind != "stream" or sum(bool(a.rate) for a in found.axes) != 1:
             return ""
         keys = ", ".join(
@@ -114,7 +114,7 @@ class Indices:
         first, length, rate = self.first(axis), self.length(found, k), self.rate(axis)
         run = f"run_of({first}, {rate}, _k)"
         if rate == "1":
-            # Calls would take as long as NumPy does with a short run.
+            # For a short run, calls here would cost as much as the NumPy operation.
             run = f"slice({first}, {first} + _k)"
             self._reach(found.reg, axis, length)
         else:
@@ -127,7 +127,7 @@ class Indices:
         return name
 
     def _reach(self, reg: int, axis: Axis, length: str) -> None:
-        """Record that an axis is used from an index on; the outermost of such are checked."""
+        """Record that an axis is used from an index on; only the outermost indices are checked."""
         assert axis.rest is not None
         key = reg, length, axis.rate, frozenset(axis.rest.atoms.items())
         here = axis.rest.constant, self.first(axis)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def do(p: LoopPrinter, item: Item) -> None:
-    """Do an item, if it has not been done."""
+    """Print an item, unless it has been printed."""
     if item in p.done or item.arm is None:
         return
     uses = item.uses
@@ -48,7 +48,7 @@ def do(p: LoopPrinter, item: Item) -> None:
 
 
 def _update(p: LoopPrinter, item: Let) -> None:
-    """Execute an update, in place if nothing else is done to the element."""
+    """Print an update, in place if nothing else is done to the element."""
     slot, by, t = item.slot, cast(Expr, item.by), elem_of(type_of(item.value))
     if slot is not None and slot.is_running:
         combine(p, item, slot)

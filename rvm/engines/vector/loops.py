@@ -114,7 +114,7 @@ DENIED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!="}
 
 
 def _compared(cond: Expr, changed: frozenset[int]) -> tuple[int, str, Expr]:
-    """The variable, the comparison and the bound of a condition about something that changes."""
+    """The variable, the comparison and the bound of a condition on something that changes."""
     match cond:
         case Apply("not", (Apply(op, (a, b)),)) if op in DENIED:
             return _compared(Apply(DENIED[op], (a, b), cond.type), changed)

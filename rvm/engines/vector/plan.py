@@ -27,7 +27,7 @@ from rvm.numbers import NAMES
 BLOCK = 16_384
 """Iterations of a piece: an f64 value of all lanes takes 128 KiB."""
 PAYS = 60
-"""Ticks of ordinary code that take about as long as beginning a piece."""
+"""The ticks of ordinary code that take about as long as the overhead of a piece."""
 LEAST = 16
 """The fewest iterations of a piece, however long they are."""
 
@@ -147,7 +147,7 @@ class LoopPlan:
     # ------------------------------------------------------------ a piece
 
     def _piece(self) -> list[str]:
-        """The lines that do `_k` iterations."""
+        """The lines that execute `_k` iterations."""
         made, c = self.printer, self.counted
         apart = [line for pair in self.dependences.apart for line in self._apart(*pair)]
         arms = [arm for arm in self.trace.arms if arm.ticks]
@@ -234,7 +234,7 @@ class LoopPlan:
             found = cast(Access, slot.found)
             base = made.indices.base(found)
             if slot.is_summed:
-                # NumPy's `at` would take a Python number for an i64 or f64, and add in those.
+                # NumPy's `at` would convert a Python number to i64 or f64, and add in that type.
                 value = f"asarray({value}, {base}.dtype)"
                 at = f"({where})" if len(found.axes) > 1 else where
                 out.append(f"{f}.at({base}, {at}, {ready(value)})")
@@ -249,6 +249,6 @@ class LoopPlan:
         return out
 
     def _sums(self) -> list[tuple[Slot, str, str, str]]:
-        """Values added to arrays that are summed in an order of their own."""
+        """Values added to arrays whose additions are made in an order of their own."""
         order = self.dependences.summed
         return sorted(self.printer.sums, key=lambda s: order.index(s[0]) if s[0] in order else -1)

@@ -59,33 +59,33 @@ class LoopPrinter(LaneValues):
         self.used: set[int] = set()
         """Registers whose values at the beginning the source uses."""
         self.top: list[str] = []
-        """Lines that are done once, before the first iteration."""
+        """Lines that are executed once, before the first iteration."""
         self.indices = Indices(trace.counted, mirrored, self.fixed, self.name)
         self.stores: list[tuple[str, str, str]] = []
-        """Stores: the place, the value, and a ufunc if it is combined with the old value."""
+        """Stores: the place, the value, and a ufunc if the value is combined with the old one."""
         self.sums: list[tuple[Slot, str, str, str]] = []
         """Additions to elements: the ufunc, the place (a view, or keys), and the value."""
         self.finals: dict[Slot, str] = {}
-        """The values of cells behind the last iteration."""
+        """The values of cells after the last iteration."""
         self.views: set[str] = set()
         """Values that are in arrays."""
         self.erasing: list[tuple[int, str]] = []
-        """Instructions that erase bits, and the names of how many."""
+        """Instructions that erase bits, and the names of the numbers of bits."""
         self.parts: dict[Slot, list[str]] = {}
         self.alone: set[Slot] = set()
         """Cells whose last part is an array that nothing else uses."""
         self.placed: dict[object, str] = {}
         self.in_place: set[Slot] = set()
         self.under: list[Slot] = []
-        """The slots of which is being found what iterations find there, …"""
+        """The slots whose values for the iterations are being found, the outermost first."""
         self.given: set[Slot] = set()
-        """… and the registers for which it is known."""
+        """The slots for which these values have been found."""
         self.arm = trace.root
         self.widths: dict[Arm, str] = {self.arm: "_k"}
         """The number of lanes in each arm."""
         self.chosen = {self.arm: ""}
         self.sels = {self.arm: ""}
-        """The lanes of arms: as numbers of the lanes around, and of all lanes."""
+        """The lanes of arms, as indices into the enclosing arm's lanes; `sels`: into all lanes."""
         self._have: dict[Arm, dict[int, Value]] = {}
         self._fixed: dict[int, str] = {}
         self._cells: dict[Slot, str] = {}
@@ -164,7 +164,7 @@ class LoopPrinter(LaneValues):
         return self.sels[self.arm]
 
     def enter(self, arm: Arm) -> None:
-        """Let lines be for the lanes of an arm."""
+        """Print the following lines for the lanes of an arm."""
         self.select(arm)
         self._have[self.arm] = self.known.have
         self.arm, self.wide = arm, self.widths[arm]
@@ -172,7 +172,7 @@ class LoopPrinter(LaneValues):
 
     @contextmanager
     def inside(self, arm: Arm) -> Iterator[None]:
-        """Within it, lines are for the lanes of an arm."""
+        """A context in which lines are printed for the lanes of an arm."""
         here, guard = self.arm, self.guard
         self.enter(arm)
         self.guard = ""
@@ -201,7 +201,10 @@ class LoopPrinter(LaneValues):
     # ------------------------------------------------------------ values
 
     def _by_numpy(self, fn: str, code: Code, elems: tuple[Scalar, ...]) -> bool:
-        """Pieces are cut by the clock: an iteration must give the bits that it has alone."""
+        """Whether NumPy gives every iteration the bits that it has by itself.
+
+        The lengths of pieces depend on the time that they take, and must not show.
+        """
         return bool(code.numpy) and is_alike(fn, elems)
 
     def apply(self, node: Apply) -> Value:
@@ -265,7 +268,7 @@ class LoopPrinter(LaneValues):
         return f"{first} + {self.sel if rate == '1' else f'{rate} * {self.sel}'}"
 
     def text(self, node: Expr) -> str:
-        """A value, perhaps one for all lanes."""
+        """A value, which may be one for all lanes."""
         return self.lanes(node).text if self.known.differs(node) else self.fixed(node)
 
     def vector(self, node: Expr) -> str:

@@ -82,7 +82,7 @@ def _scan(p: LoopPrinter, slot: Slot) -> None:
 
 
 def _hand_on(p: LoopPrinter, slot: Slot) -> None:
-    """Find the value that the previous iteration left in a cell, or under which other element."""
+    """Find the value that the previous iteration left in a cell, or for an element, in its slot."""
     changed = p.dependences.delayed.get(slot, slot)
     first = (
         p.cell_name(slot) if slot.is_cell else f"{p.indices.at(cast(Access, slot.found))}.item()"
@@ -103,7 +103,7 @@ def _hand_on(p: LoopPrinter, slot: Slot) -> None:
 
 
 def _is_sum(p: LoopPrinter, made: Let, changed: Slot, given: Slot) -> bool:
-    """Whether the value is added to an element to which nothing else is done."""
+    """Whether the value is a sum in an element to which nothing else is done."""
     one, two, t = p.trace.place(changed.entry), p.trace.place(given.entry), given.type
     if made.value != Apply("+", (one, two), t) or made.arm is not p.trace.root:
         return False

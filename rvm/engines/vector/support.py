@@ -41,7 +41,7 @@ def trips(at: int, going: str, end: int, landing: str, start: int, step: int) ->
         if not -(1 << 63) <= at + m * step < 1 << 63:
             return 0
     if landing == "!=":
-        # The come-from wants every value after the first to differ from the start.
+        # The come-from requires every value after the first to differ from the start.
         k, rest = divmod(start - at, step)
         return m if rest or not 0 < k < m else k - 1
     holds = HOLDS[landing]
@@ -126,7 +126,7 @@ def columns(parts: tuple[Any, ...], lanes: int, dtype: Any, first: Any) -> Lanes
 
 
 def running(f: Any, first: Any, parts: tuple[Any, ...], lanes: int, dtype: Any) -> Lanes:
-    """All values that combining goes through, one after the other, from `first` on."""
+    """The running results of combining the values, from `first` on."""
     found: Lanes = f.accumulate(columns(parts, lanes, dtype, first), dtype=dtype)
     return found
 
@@ -169,11 +169,11 @@ class Erased(Context):
         self.erased = (self.erased or 0) + int(np.sum(bits))
 
     def note(self, drift: Any) -> None:
-        """Note residues that were passed, for each lane."""
+        """Record residues that were accepted, for each lane."""
         self.drift = max(self.drift or 0.0, float(np.max(drift, initial=0.0)))
 
     def taken(self) -> int:
-        """The number since this was last called."""
+        """The number of bits since the last call."""
         bits, self.erased = self.erased or 0, None
         return bits
 

@@ -146,7 +146,7 @@ class Trace:
                     self._arm.passed.append((self.structure.ways[leader][0], 1))
 
     def _straight(self, leader: int) -> None:
-        """A leader's block, up to its jump."""
+        """The basic block of a leader, up to its jump."""
         for pc in range(leader, self.structure.ways[leader][0].last):
             self._arm.ticks += 1
             if pc in range(self.counted.first, self.counted.stop):
@@ -166,7 +166,7 @@ class Trace:
         branch = self.code.stmts(jumped.last)[0]
         assert isinstance(branch, Branch)
         self._arm.ticks += 1
-        # Those who jump are not counted: they are all but the others.
+        # The lanes that jump are not counted: their number follows from that of the others.
         self._arm.passed.append((jumped, 1))
 
         def yes() -> None:
@@ -210,7 +210,7 @@ class Trace:
         self.made[reg] = Merge(self._arm, reg, old, sides)
 
     def _expect(self, pc: int, wanted: bool, same: Expr | None = None) -> None:
-        """A come-from's condition must have the wanted value."""
+        """Check that a come-from's condition has the required value."""
         landing = self.code.stmts(pc)[0]
         assert isinstance(landing, Land)
         if not (wanted and landing.cond in (same, Const(True, BOOL))):
