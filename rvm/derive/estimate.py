@@ -25,7 +25,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.derive.evidence import SEEDS, Duals, Evidence, muted, otherwise, raw_size
+from rvm.derive.evidence import (
+    SEEDS,
+    Duals,
+    Evidence,
+    held_at_end,
+    muted,
+    otherwise,
+    raw_size,
+)
 from rvm.derive.gate import (
     NONE,
     Finals,
@@ -105,13 +113,13 @@ def check_returned(
         estimate = Estimate(known, held)
     if not _within(estimate, tolerance, limit):
         # A refusal states the whole error, so that a tolerance of that size accepts it.
-        verdict(estimate.part)
+        verdict(estimate.part())
     return verdict
 
 
 def _within(estimate: Estimate, tolerance: float | None, limit: float) -> bool:
     """Whether the part of a gradient to which a limit applies is within it."""
-    return estimate.returns_within(limit) if tolerance is None else estimate.part <= limit
+    return estimate.returns_within(limit) if tolerance is None else estimate.part() <= limit
 
 
 def gradient_check(
@@ -191,11 +199,11 @@ class Estimate:
                 out[k] = np.where(np.isnan(worst), np.inf, worst).astype(np.float64)
         return out
 
-    @cached_property
-    def part(self) -> float:
+    def part(self, least: float = 0.0) -> float:
         """The error in parts of the gradient, of the parameter where that is the largest.
 
-        A gradient of a parameter counts as no less than `NEGLIGIBLE` of all.
+        A gradient of a parameter counts as no less than `NEGLIGIBLE` of all, and in a matrix as no
+        less than `least`, weighted by the size of the parameter.
         """
         try:
             lengths = self._off[1]
@@ -204,7 +212,8 @@ class Estimate:
         worst = 0.0
         for k, error in self.errors.items():
             if norm := _norm(error):
-                worst = max(worst, norm / lengths[k] if lengths[k] else np.inf)
+                length = max(lengths[k], _length(0.0, least, self.sizes[k]))
+                worst = max(worst, norm / length if length else np.inf)
         return worst
 
     def returns_within(self, limit: float) -> bool:
@@ -232,23 +241,50 @@ class Estimate:
         """The first random direction, of length 1 / |g| in each parameter, g being the gradient.
 
         So units do not matter.  An adjoint counts as at least `NEGLIGIBLE` of all adjoints, each
-        weighted by the size x of its parameter, as |g| x; sizes are those held on the way where
-        they are known, and otherwise those at the start or the end.
+        weighted by the size x of its parameter, as |g| x.
         """
         known = self.known
         norms = {k: _norm(g) for k, g in known.found.items()}
         rng = np.random.default_rng(0)
         own = {k: _length(norm, 0.0, 0.0) for k, norm in norms.items()}
         along = {k: _random(rng, known.found[k], own[k]) for k in norms if own[k]}
-        change, ended = self._change(along)
-        function, start = known.function, known.start
-        held = self.held or {k: raw_size(function, k, ended[k]) for k in norms}
-        units = {k: elem_of(function.registers[k].type).unit for k in norms}
-        sizes = {k: (raw_size(function, k, start[k]) or held[k]) * units[k] for k in norms}
-        least = NEGLIGIBLE * sum(norms[k] * sizes[k] for k in norms)
-        lengths = {k: _length(norm, least, sizes[k]) for k, norm in norms.items()}
-        off = abs(change - self._want(along))
+        off = abs(self._change(along) - self._want(along))
+        least = NEGLIGIBLE * self.weight
+        lengths = {k: _length(norm, least, self.sizes[k]) for k, norm in norms.items()}
         return _First(rng, off, lengths, is_enough=own == lengths and len(along) == len(norms))
+
+    @cached_property
+    def sizes(self) -> dict[int, float]:
+        """The sizes of the parameters that have adjoints.
+
+        They are those at the start, or where these are zero those held on the way, if they are
+        known, or at the end.
+        """
+        known, f = self.known, self.known.function
+        found = {k: raw_size(f, k, known.start[k]) for k in known.found}
+        if not all(found.values()):
+            held = self.held or held_at_end(known)
+            found = {k: size or held[k] for k, size in found.items()}
+        return {k: size * elem_of(f.registers[k].type).unit for k, size in found.items()}
+
+    @property
+    def weight(self) -> float:
+        """The sum of all adjoints, each weighted by the size of its parameter."""
+        return sum(_norm(g) * self.sizes[k] for k, g in self.known.found.items())
+
+    def across(self) -> dict[int, Any]:
+        """A random direction, in each parameter of its size, as raw values."""
+        rng = np.random.default_rng(0)
+        sizes, found = self.sizes, self.known.found
+        return {
+            k: self._raw(k, _random(rng, g, 1 / sizes[k]) if sizes[k] else 0.0)
+            for k, g in found.items()
+        }
+
+    def length(self, direction: Duals) -> float:
+        """The largest part of a direction, in sizes of the parameters."""
+        norms = {k: _norm(v) for k, v in direction.items() if k in self.known.found}
+        return max((norms[k] / self.sizes[k] for k in norms if self.sizes[k]), default=0.0)
 
     @cached_property
     def _off(self) -> tuple[dict[int, float], dict[int, float]]:
@@ -275,24 +311,30 @@ class Estimate:
             for _ in range(DIRECTIONS - made if group else 0):
                 along = {k: _random(first.rng, known.found[k], lengths[k]) for k in group}
                 for seed in seeds:
-                    change, _ended = self._change(along, seed)
-                    worst = _larger(worst, abs(change - self._want(along)))
+                    worst = _larger(worst, abs(self._change(along, seed) - self._want(along)))
             off |= {k: worst * lengths[k] for k in group}
         if flat:
             along = {k: _random(first.rng, known.found[k], 1.0) for k in flat}
-            changes = [abs(self._change(along, seed)[0]) for seed in seeds]
+            changes = [abs(self._change(along, seed)) for seed in seeds]
             worst = np.inf if changes[0] != 0 else reduce(_larger, changes)
             off |= dict.fromkeys(flat, worst)
         return off, lengths
+
+    def _raw(self, k: int, dual: Any) -> Any:
+        """A dual of a parameter's register as a raw value."""
+        t = _bar(self.known.function, k)
+        v = np.zeros(np.shape(self.known.start[k]), system(elem_of(t)).dtype)
+        v[...] = dual
+        return v if isinstance(t, Array) else v.tolist()
 
     def _want(self, along: Duals) -> float:
         """The derivative of the loss along a direction, by the adjoints."""
         return sum(_dot(self.known.found[k], v) for k, v in along.items())
 
-    def _change(self, along: Duals, seed: int | None = None) -> tuple[float, list[Any]]:
+    def _change(self, along: Duals, seed: int | None = None) -> float:
         """The derivative of the seeded loss along a direction, by the tangent program.
 
-        With a seed it is that of perturbed rounding.  The registers at the end come with it.
+        With a seed it is that of perturbed rounding.
         """
         known = self.known
         function = known.function
@@ -302,17 +344,13 @@ class Estimate:
             program, options = otherwise(program, options, seed)
         slots = bar_slots(function)
         regs = known.begun
-        for k in slots:
-            t = _bar(function, k)
-            v = np.zeros(np.shape(known.start[k]), system(elem_of(t)).dtype)
-            v[...] = along.get(k, 0.0)
-            regs.append(v if isinstance(t, Array) else v.tolist())
+        regs += [self._raw(k, along.get(k, 0.0)) for k in slots]
         # If the function is itself a gradient, its tangents depend on values that came back.
         check = gradient_check(known.program, known.name, known.undo, known.start, known.options)
         run = Run(program, program.entry, regs, options, undo=known.undo)
         if check is not None:
             check(run.regs, run.rounding.drift)
-        return sum(_dot(seed, run.regs[slots[k]]) for k, seed in known.seeds.items()), run.regs
+        return sum(_dot(seed, run.regs[slots[k]]) for k, seed in known.seeds.items())
 
 
 @dataclass(frozen=True, slots=True)

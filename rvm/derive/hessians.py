@@ -21,7 +21,7 @@ from rvm.derive.estimate import Estimate
 from rvm.derive.evidence import Evidence
 from rvm.derive.gate import later
 from rvm.derive.gradients import Judge, Pullback, Watch, unwatched
-from rvm.derive.matrices import MatrixJudge, curving
+from rvm.derive.matrices import MatrixJudge, curving, least_line
 from rvm.derive.named import add_seeds, by_names, chosen, dressed, leaves, named_duals, nested
 from rvm.derive.sweep import (
     Shape,
@@ -67,19 +67,26 @@ class Curvature:
 
         InvertibilityError R017 if the values do not come back.
         """
-        if self.target.options.strict:
-            turned = self._turned(dots)
-            found, info = {k: turned.found[k] for k in self.slots}, turned.info
-        else:
-            run = self.push.run(self.push.zeros() | dict(dots))
-            self._check(run.regs, run.rounding.drift)
-            found = {k: run.regs[self.push.slots[slot]] for k, slot in self.slots.items()}
-            info = run.info
+        found, info = self._line(dots)
         kept = {k: copied(v) for k, v in found.items()}
         judge = Judge(partial(curving, self.known, dots, kept))
         if self.pull.verdict is not None:
-            self.pull.verdict(Estimate(judge.known).part)
+            line = Estimate(judge.known)
+            across = line.across()
+            other = Estimate(curving(self.known, across, self._line(across)[0]))
+            largest = other.weight if math.isfinite(other.weight) else 0.0
+            least = least_line(self.known, largest) * line.length(dots)
+            self.pull.verdict(line.part(least))
         return named_duals(self.pull.function, found, replace(info, judge=judge))
+
+    def _line(self, dots: Mapping[int, Any]) -> tuple[dict[int, Any], Info]:
+        """The derivatives of the gradient along a direction, by register."""
+        if self.target.options.strict:
+            turned = self._turned(dots)
+            return {k: turned.found[k] for k in self.slots}, turned.info
+        run = self.push.run(self.push.zeros() | dict(dots))
+        self._check(run.regs, run.rounding.drift)
+        return {k: run.regs[self.push.slots[slot]] for k, slot in self.slots.items()}, run.info
 
     @property
     def known(self) -> Evidence:
@@ -189,5 +196,5 @@ def hessian(
         known, pull = curvature.known, curvature.pull
     judge = MatrixJudge(known, layouts, layouts, found, rows=False)
     if pull.verdict is not None:
-        pull.verdict(judge.part)
+        pull.verdict(judge.part())
     return by_names(layouts, layouts, found, replace(info, judge=judge))

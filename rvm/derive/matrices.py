@@ -25,8 +25,9 @@ from rvm.derive.gradients import Pullback
 from rvm.derive.named import by_names, chosen, leaves, zero_dual
 from rvm.derive.sweep import Shape, Sweep, blocks, direction, raw_directions, real_shape, units
 from rvm.derive.target import Target
+from rvm.faults import RvmError
 from rvm.image.nudged import nudged
-from rvm.numbers.rounding import INFINITY, STEPS
+from rvm.numbers.rounding import CURVED, INFINITY, NEGLIGIBLE, STEPS
 from rvm.program import Layout, Program
 from rvm.run.backup import copied
 from rvm.run.results import Info, Result
@@ -134,6 +135,15 @@ def curving(source: Evidence, dots: Mapping[int, Any], found: Mapping[int, Any])
     )
 
 
+def least_line(known: Evidence, largest: float) -> float:
+    """What a line of a Hessian counts as at least, along a direction of the parameters' sizes.
+
+    `known` is the evidence on the gradient, `largest` the weight of the largest line.
+    """
+    gradient = Estimate(replace(known, found=known.again())).weight
+    return max(NEGLIGIBLE * largest, CURVED * gradient if math.isfinite(gradient) else 0.0)
+
+
 class MatrixJudge:
     """The estimate of the error of a matrix of derivatives, line by line, in `error`.
 
@@ -170,10 +180,24 @@ class MatrixJudge:
         same = {k: k for k in across}
         return by_names(*self.layouts, blocks(arrays, to, of, same, rows=self.rows), None)
 
-    @property
     def part(self) -> float:
-        """The error in parts of a line, of that where it is the largest."""
-        return max((line.part for line in self._lines), default=0.0)
+        """The error of a Hessian in parts of a column, of that where it is the largest.
+
+        A column counts as no less than `least_line` of the largest: one that is truly zero is
+        nothing but rounding.
+        """
+        along = self._ways()[2]
+        ats = [j for j, shape in along.items() for _ in range(math.prod(shape))]
+        lines = list(zip(self._lines, ats, strict=True))
+        if not lines:
+            return 0.0
+        try:
+            sizes = lines[0][0].sizes
+            weights = (line.weight * sizes[j] for line, j in lines)
+            least = least_line(self.known, max(filter(math.isfinite, weights), default=0.0))
+        except RvmError:
+            return INFINITY
+        return max(line.part(least / sizes[j] if sizes[j] else 0.0) for line, j in lines)
 
     @cached_property
     def _lines(self) -> list[Estimate]:
