@@ -35,6 +35,7 @@ from rvm.numbers import system
 from rvm.program import Function, Program
 from rvm.run.backup import copied
 from rvm.run.binding import bind
+from rvm.run.bits import code_of, with_bits
 from rvm.run.direct import is_direct
 from rvm.run.intake import ODD, Intake, address_of, takes
 from rvm.run.machine import Machine
@@ -95,7 +96,7 @@ class ThereAndBack:
         def make() -> Code:
             made = gradient_program(program, name, without)
             made = valued(made, places) if back is None else _only_back(made, told)
-            return image_of(made).code(made.entry, False)
+            return code_of(made, made.entry, False, target.options)
 
         way = "gradient" if back is None else f"adjoint {told}"
         what = (way, name, repr(loss), repr(sorted(without)))
@@ -104,7 +105,7 @@ class ThereAndBack:
         self.gaining = [slot for k, slot in self.slots.items() if k not in self.back]
         """Where the adjoints are that the run back changes."""
         self.launch = Launch(
-            Derived(program, what, make),
+            Derived(with_bits(program, target.options), what, make),
             checks,
             unread=self.back - {told},
             blank=alone,
@@ -424,7 +425,8 @@ def _made(
     """The runner of a gradient, made at first use."""
     if target.undo:
         return None
-    code, options = image_of(target.program).code(target.name, False), target.options
+    options = target.options
+    code = code_of(target.program, target.name, False, options)
     if options.strict or not is_direct(code, options):
         return None
     key = (ThereAndBack, loss, options.checks, options.tolerance == 0, without, valued)

@@ -231,5 +231,5 @@ def is_hot(code: Code) -> bool:
 
 def choice_of(code: Code, options: Options) -> Choice:
     """The choice for an outermost frame, made once for each kind of options."""
-    key = (Choice, options.strict, options.checks)
+    key = (Choice, options.strict, options.checks, options.bits)
     return once(code.compiled, key, Choice, lambda: choose(code.image, code.name, options))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rvm.host.once import once
+from rvm.image import Code, image_of
 from rvm.isa.functions.machine import BLAS, MACHINE, of_machine
 from rvm.program import Function, Program
 from rvm.registry import ENGINES
@@ -22,6 +23,11 @@ def with_bits(program: Program, options: Options) -> Program:
     row = ENGINES.get(options.engine)
     kind = BLAS if row is not None and row.compiles and not row.chooses else MACHINE
     return once(program.cache, (with_bits, kind), Program, lambda: _of_machine(program, kind))
+
+
+def code_of(program: Program, name: str, undo: bool, options: Options) -> Code:
+    """A function's code in one direction, as executed with these options."""
+    return image_of(with_bits(program, options)).code(name, undo)
 
 
 def _of_machine(program: Program, kind: str) -> Program:

@@ -15,9 +15,10 @@ from rvm.engines import ENGINES
 from rvm.engines.auto import choice_of, is_warm
 from rvm.host.once import once
 from rvm.host.signals import Listening, interrupted, is_ctrl_c
-from rvm.image import Code, image_of
+from rvm.image import Code
 from rvm.program import Program
 from rvm.run.backup import Saved, before
+from rvm.run.bits import code_of
 from rvm.run.intake import ODD, Intake, Taken, takes
 from rvm.run.kept import Kept, seal
 from rvm.run.machine import Machine
@@ -135,7 +136,7 @@ class Direct:
     def _is_of(self, kept: Kept, flat: list[Any], arrays: Mapping[int, Any]) -> bool:
         """Whether a log belongs to these values."""
         regs = self._regs(self.launch.layout.struct.pack(*flat), arrays)
-        return kept.is_taken_back_by(self.program, self.code) and seal(regs) == kept.seal
+        return kept.is_taken_back_by(self.code.image.program, self.code) and seal(regs) == kept.seal
 
     def _logged(
         self,
@@ -145,7 +146,8 @@ class Direct:
         saved: Iterable[tuple[Any, Any]],
     ) -> Result | None:
         """The results of a strict run; None, with everything as before, if its log is not empty."""
-        left, program, code = len(gaps.log), self.program, self.code
+        left, code = len(gaps.log), self.code
+        program = code.image.program
         log = gaps.released()
         if self.logging < 0:
             if left:
@@ -194,9 +196,6 @@ def is_direct(code: Code, options: Options) -> bool:
     row = ENGINES.get(options.engine)
     if row is None or not row.compiles or options.max_steps is not None:
         return False
-    if options.bits != "stated":
-        # Machines say in their accounts which bits they have.
-        return False
     return not row.chooses or is_warm(code, choice_of(code, options))
 
 
@@ -217,7 +216,7 @@ def direct_of(
     program: Program, name: str, undo: bool, options: Options, kept: Kept | None = None
 ) -> Direct | None:
     """The direct call of a function, with a log if `kept` has one; None if options rule it out."""
-    code = image_of(program).code(name, undo)
+    code = code_of(program, name, undo, options)
     if not is_direct(code, options):
         return None
     logging = int(options.strict) if kept is None else -1

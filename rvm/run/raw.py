@@ -6,9 +6,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from rvm.image import image_of
 from rvm.numbers.residue import Residue, Snapshot
 from rvm.program import Program
+from rvm.run.bits import code_of
 from rvm.run.direct import launch_of
 from rvm.run.machine import Machine
 from rvm.run.results import Info, Rounding
@@ -46,7 +46,7 @@ class Run:
         self._entered = program, name, options, undo
         self._flight: Flight | None = None
         self.regs = regs
-        code = image_of(program).code(name, undo)
+        code = code_of(program, name, undo, options)
         # The adjoint's functions are marked.
         logging = int(options.strict) if log is None else -2
         launch = launch_of(code, options, logging) if watch is None else None

@@ -168,6 +168,31 @@ def test_gradients_maps_and_copies_have_them() -> None:
     assert Target(LIB.program, "f").gradient_program is LIB.f.gradient_program.program
 
 
+@pytest.mark.parametrize("strict", [False, True])
+def test_machine_code_is_the_same_and_says_so(strict: bool) -> None:
+    """Without large products of matrices: calls, strict ones back by their log, and gradients."""
+    given = inputs(4, 6)
+    f = LIB.f.with_options(engine="native", strict=strict)
+    of_bits = [f.with_options(bits=b) for b in ("stated", "machine")]
+    calls = [called(g, given) for g in of_bits]
+    backs = [called(~g, dict(there)) for g, there in zip(of_bits, calls, strict=True)]
+    grads = [g.grad(loss="y", **given) for g in of_bits]
+    vjps = [g.vjp({"y": 1.0, "v": np.ones(4)}, given) for g in of_bits]
+    valued = [g.value_and_grad(loss="y", **given)[1] for g in of_bits]
+    for stated, found in (calls, backs, grads, vjps, valued):
+        assert (stated.info.bits, found.info.bits) == ("stated", "machine")
+        for name in stated:
+            np.testing.assert_array_equal(found[name], stated[name])
+    if strict:
+        there = called(of_bits[1], given)
+        back = (~of_bits[1])(there)
+        assert back.info.bits == "machine"
+        for name in given:
+            np.testing.assert_array_equal(back[name], given[name])
+        with pytest.raises(rvm.RvmError, match="strict log"):
+            (~LIB.f)(called(LIB.f.with_options(bits="machine", strict=True), given))
+
+
 def test_other_words_are_refused_and_no_text_names_the_functions() -> None:
     with pytest.raises(rvm.RvmError, match="bits is"):
         LIB.f.with_options(bits="fast")

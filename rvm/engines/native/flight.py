@@ -34,7 +34,7 @@ SOON = 0.02
 class Flight:
     """A run of machine code: its inputs and its results."""
 
-    __slots__ = ("entry", "fields", "how", "layout", "root", "slots", "ticks")
+    __slots__ = ("bits", "entry", "fields", "how", "layout", "root", "slots", "ticks")
 
     def __init__(
         self, root: Root, layout: Layout, slots: bytearray, ticks: int, entry: int = 0
@@ -46,6 +46,7 @@ class Flight:
         self.entry = entry
         self.fields = bytearray(CONTEXT.size)
         self.how = context.STOPPED
+        self.bits = "stated"
 
     def go(
         self, live: int, options: Options, edited: bool = False, gaps: Gaps | None = None
@@ -53,6 +54,7 @@ class Flight:
         """Run, with this many live bytes at the start, and a strict log if there is one."""
         if gaps is not None:
             gaps.begin()
+        self.bits = options.bits
         limit = options.max_memory
         none = context.EDITED if edited else context.NO_TOLERANCE
         CONTEXT.pack_into(

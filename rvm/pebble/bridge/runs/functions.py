@@ -29,6 +29,7 @@ from rvm.pebble.bridge.runs.leaves import protected
 from rvm.pebble.bridge.runs.moves import Moves, told
 from rvm.program import Function, Layout, Program, Record
 from rvm.run.binding import bind, outside
+from rvm.run.bits import code_of
 from rvm.run.direct import launch_of
 from rvm.run.machine import Machine
 from rvm.run.raw import Run
@@ -48,10 +49,11 @@ def prepared(program: Program, name: str, undo: bool, options: Options, calls: f
     the registers have to be what binding would make of them, arrays without gaps, and of the same
     shapes in all calls.
     """
-    code = image_of(program).code(name, undo)
-    if options.engine == "auto" and calls * len(code) >= WARM and native_is_there():
+    size = len(image_of(program).code(name, undo))
+    if options.engine == "auto" and calls * size >= WARM and native_is_there():
         # A chain is a loop even if its step has none.
         options = replace(options, engine="native")
+    code = code_of(program, name, undo, options)
     ready: list[Any] = []
     """Launches of calls, and the memory for their parameters."""
 
