@@ -1,8 +1,7 @@
 """From statements on arrays to nodes: loops over elements.
 
 Shapes must agree in their last axes; if a length of 1 is to be stretched, the reference engine
-executes the instruction.  It also executes large matrix products, which NumPy passes to a tuned
-library.
+executes the instruction.  It also executes very large matrix products.
 """
 
 from __future__ import annotations

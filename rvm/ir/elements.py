@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from rvm.expr import Apply, Expr, Place
+from rvm.expr import Apply, Expr, Place, Transposed
 from rvm.ir.builder import Builder, Indices
 from rvm.ir.extremes import extreme, one_at
 from rvm.ir.items import Parts, parts_of, value_of
@@ -30,10 +30,11 @@ from rvm.types import Scalar, elem_of, rank_of
 
 Found = tuple[tuple[Node, ...], Element]
 """The shape of an array expression, and its elements."""
-LARGE = 1 << 23
-"""Matrix products of more multiplications are left to the reference engine's library."""
-ROW = 64
-"""Elements that are held at a time, for a loop over them."""
+LARGE = 1 << 32
+"""Matrix products of more multiplications are left to the reference engine: they take a second or
+longer, and machine code does not stop within an instruction for Ctrl-C."""
+ROW, LONG_ROW = 64, 512
+"""Elements that are held at a time, for a loop over them: of many rows, and of one."""
 FEW, MANY = 8, 32
 """Elements that are computed together, and those in a row of memory."""
 
@@ -211,6 +212,8 @@ class Row:
 
     first: Node
     count: Node
+    most: int
+    """The largest count."""
     index: Node | None = None
     """The index of the loop's element."""
     offset: Node | None = None
@@ -257,7 +260,7 @@ class Products:
 
     def _held(self, row: Row, front: Indices) -> Parts:
         """The loop's element, with all of the row computed in front of the loop."""
-        b, held = self.b, _Numbers(self.b, self.type, "row", ROW)
+        b, held = self.b, _Numbers(self.b, self.type, "row", row.most)
 
         def together(start: Node, many: int) -> None:
             sums = _Numbers(b, self.type, "part", many)
@@ -303,8 +306,35 @@ class Products:
 
             b.when(b.op("ge", row.count, b.i64(FEW)), some, few)
 
+        def add_all(begun: Node, many: int) -> None:
+            """Add so many terms to each of the row's elements."""
+
+            def one(j: Indices) -> None:
+                found = held.get(j[0])
+                for k in range(many):
+                    where = (*front, b.op("wadd", row.first, j[0]))
+                    found = self.add(found, self.term(where, (b.sum(begun, b.i64(k)),)))
+                held.set(j[0], found)
+
+            b.nest((row.count,), one)
+
+        def stream() -> None:
+            every, bits = (row.count,), b.i64(FEW.bit_length() - 1)
+            blocks = b.op("lshr", self.count, bits)
+            b.nest(every, lambda j: held.set(j[0], self.zero))
+            b.nest((blocks,), lambda k: add_all(b.op("shl", k[0], bits), FEW))
+            done = b.op("shl", blocks, bits)
+            b.nest((b.op("wsub", self.count, done),), lambda k: add_all(b.sum(done, k[0]), 1))
+            b.nest(every, lambda j: held.set(j[0], self._sum(held.get(j[0]))))
+
+        def fill_or_stream() -> None:
+            if self.in_row and row.most > ROW:
+                b.when(b.op("gt", row.count, b.i64(ROW)), stream, fill)
+            else:
+                fill()
+
         keep, b.writes = b.writes, True
-        row.before += b.inside(fill)
+        row.before += b.inside(fill_or_stream)
         b.writes = keep
         assert row.offset is not None
         return held.get(row.offset)
@@ -325,37 +355,43 @@ class _Numbers:
 
 
 def in_rows(b: Builder, dims: Sequence[Node], body: Callable[[Indices], object]) -> None:
-    """Loops over all indices; elements of products in `body` are computed for a row at a time."""
-    if b.has_products:
-        b.nest(dims[:-1], lambda front: _line(b, front, dims[-1], body))
-    else:
+    """Loops over all indices; elements of products in `body` are computed for a row at a time.
+
+    Of more than one row, all have their turn before the elements that follow in them: what these
+    are computed from stays in the cache.
+    """
+    if not b.has_products:
         b.nest(dims, body)
-
-
-def _line(b: Builder, front: Indices, length: Node, body: Callable[[Indices], object]) -> None:
-    bits = b.i64(ROW.bit_length() - 1)
+        return
+    most = ROW if len(dims) > 1 else LONG_ROW
+    bits = b.i64(most.bit_length() - 1)
     found: list[Node] = []
 
-    def line(k: Indices) -> None:
+    def block(k: Indices) -> None:
         first = b.op("shl", k[0], bits)
-        row = Row(first, b.intrinsic("smin", b.i64(ROW), b.op("wsub", length, first)))
+        count = b.intrinsic("smin", b.i64(most), b.op("wsub", dims[-1], first))
 
-        def one(j: Indices) -> None:
-            row.offset, row.index = j[0], b.op("wadd", first, j[0])
-            body((*front, row.index))
+        def line(front: Indices) -> None:
+            row = Row(first, count, most)
 
-        outer, b.present = b.present, row
-        inside = b.inside(lambda: b.nest((row.count,), one))
-        b.present = outer
-        found.extend(row.before)
-        b.items += [*row.before, *inside]
+            def one(j: Indices) -> None:
+                row.offset, row.index = j[0], b.op("wadd", first, j[0])
+                body((*front, row.index))
+
+            outer, b.present = b.present, row
+            inside = b.inside(lambda: b.nest((count,), one))
+            b.present = outer
+            found.extend(row.before)
+            b.items += [*row.before, *inside]
+
+        b.nest(dims[:-1], line)
 
     begun = len(b.items)
-    b.nest((b.op("lshr", b.op("wadd", length, b.i64(ROW - 1)), bits),), line)
+    b.nest((b.op("lshr", b.op("wadd", dims[-1], b.i64(most - 1)), bits),), block)
     if not found:
         # They are part of sums.
         del b.items[begun:]
-        b.nest((length,), lambda i: body((*front, *i)))
+        b.nest(dims, body)
 
 
 def everywhere(b: Builder, dims: Sequence[Node], body: Callable[[Indices], object]) -> None:
@@ -370,5 +406,16 @@ def everywhere(b: Builder, dims: Sequence[Node], body: Callable[[Indices], objec
 def is_in_row(x: Expr, y: Expr) -> bool:
     """Whether neighbouring elements of the product of two arrays have neighbouring terms."""
     of = x if rank_of(type_of(y)) < 2 else y
-    is_turned = isinstance(of, Apply) and of.fn == "transpose"
-    return is_turned == (of is x)
+    return _is_turned(of) == (of is x)
+
+
+def _is_turned(node: Expr) -> bool:
+    """Whether neighbours in a matrix are those along its first axis."""
+    match node:
+        case Place(_, path):
+            return sum(isinstance(step, Transposed) for step in path) % 2 == 1
+        case Apply("transpose", (a,)):
+            return not _is_turned(a)
+        case Apply(_, args):
+            return any(_is_turned(a) for a in args)
+    return False
