@@ -91,6 +91,8 @@ class Workload:
     """The engines that run the program; all if None."""
     has_back: bool = True
     """Whether running back is a task."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables with which it is measured, in a process of its own."""
 
     def main(self) -> FunctionHandle:
         """The program's function."""

@@ -26,6 +26,13 @@ PURE = "rvm.pure"
 STAGE = "rvm.pure, stage `gradient`"
 _MACHINE = {"engine": "native", "bits": "machine"}
 HERE = ", bits of this machine"
+ALONE = "one-thread"
+"""In the names of workloads in which each contestant has one thread."""
+_ONE_THREAD = {
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+}
 _STEPS = 20
 """Steps of heat, each of which goes over all points."""
 
@@ -329,6 +336,16 @@ _PURES = [
     _workload(name, doc, size, unit, wrt)
     for name, (doc, unit, wrt) in _KINDS.items()
     for size in ((1_000,) if name == "gmm" else (1_000, 1_000_000))
+]
+_PURES += [
+    replace(
+        w,
+        name=w.name.replace("mlp", f"mlp-{ALONE}"),
+        doc=f"{w.doc}; each contestant in one thread",
+        environment=_ONE_THREAD,
+    )
+    for w in _PURES
+    if w.name.startswith("mlp")
 ]
 
 

@@ -63,7 +63,7 @@ def first_call() -> dict[str, Any]:
 
 
 def _first(environment: Mapping[str, str]) -> dict[str, float]:
-    return _answer(["-m", "rvm_bench.first", str(WORK / "leapfrog.rasm")], environment)
+    return answer(["-m", "rvm_bench.first", str(WORK / "leapfrog.rasm")], environment)
 
 
 def growth(peers: Sequence[tuple[str, Sequence[int]]]) -> list[dict[str, Any]]:
@@ -83,10 +83,11 @@ def growth(peers: Sequence[tuple[str, Sequence[int]]]) -> list[dict[str, Any]]:
 
 
 def _probe(*arguments: str, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
-    return _answer(["-m", "rvm_bench.probes", *arguments], environment or {})
+    return answer(["-m", "rvm_bench.probes", *arguments], environment or {})
 
 
-def _answer(arguments: Sequence[str], environment: Mapping[str, str]) -> dict[str, Any]:
+def answer(arguments: Sequence[str], environment: Mapping[str, str]) -> dict[str, Any]:
+    """The JSON object that another Python prints, with some variables in its environment."""
     done = subprocess.run(
         [sys.executable, *arguments],
         check=True,

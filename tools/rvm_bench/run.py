@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
 import platform
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -66,18 +67,7 @@ def run(plan: BenchPlan, progress: Callable[[str], object] = lambda _: None) -> 
         os.environ["RVM_CACHE_DIR"] = folder
         try:
             data["contests"] = [
-                _contest_data(
-                    measure(
-                        workload,
-                        task,
-                        peers,
-                        turns=plan.turns,
-                        limit=plan.limit,
-                        scale=plan.scale,
-                        after_each=lambda who, w=workload, t=task: progress(f"{w.name} {t}: {who}"),  # type: ignore[misc]
-                    ),
-                    workload.doc,
-                )
+                _measured(plan, workload, task, peers, progress)
                 for workload, task, peers in plan.contests()
             ]
         finally:
@@ -88,6 +78,31 @@ def run(plan: BenchPlan, progress: Callable[[str], object] = lambda _: None) -> 
     if plan.extras:
         data.update(extras(progress))
     return data
+
+
+def _measured(
+    plan: BenchPlan,
+    workload: Workload,
+    task: str,
+    peers: Sequence[Peer],
+    progress: Callable[[str], object],
+) -> dict[str, Any]:
+    """The data of one contest, measured in a process of its own if the workload asks for one."""
+    title = f"{workload.name} {task}"
+    if not workload.environment.items() <= os.environ.items():
+        progress(title)
+        own = replace(plan, workloads=(workload.name,), tasks=(task,), extras=False)
+        return probes.answer(["-m", "rvm_bench.run", json.dumps(asdict(own))], workload.environment)
+    contest = measure(
+        workload,
+        task,
+        peers,
+        turns=plan.turns,
+        limit=plan.limit,
+        scale=plan.scale,
+        after_each=lambda who: progress(f"{title}: {who}"),
+    )
+    return _contest_data(contest, workload.doc)
 
 
 def extras(progress: Callable[[str], object]) -> dict[str, Any]:
@@ -187,3 +202,8 @@ def default(names: Sequence[str], full: bool) -> tuple[str, ...]:
     """
     named = [n for name in names for n in (FRONTS if name == "fronts" else (name,))]
     return tuple(named) or tuple(w.name for w in WORKLOADS.values() if full or w.core)
+
+
+if __name__ == "__main__":
+    (_found,) = run(BenchPlan(**json.loads(sys.argv[1])))["contests"]
+    print(json.dumps(_found))

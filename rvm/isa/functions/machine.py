@@ -29,8 +29,8 @@ from rvm.types import F64, Array, Scalar, elem_of
 MACHINE, BLAS = "machine", "blas"
 """The prefixes of the names, before a dot."""
 LARGE = 1 << 26
-"""Matrix products of more multiplications are left to BLAS in machine code: that pays from there on,
-calls of a gradient with copies of its arrays included."""
+"""Matrix products of more multiplications are left to BLAS in machine code: that pays from there
+on, for gradients too."""
 LIBM = "exp expm1 exp2 sinh cosh tanh log log1p log2 log10 sin cos tan"
 LIBM += " asin acos atan asinh acosh atanh cbrt atan2 hypot"
 """Functions of libm that NumPy has, too."""
