@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.derive.estimate import check_returned
-from rvm.derive.evidence import Evidence
+from rvm.derive.evidence import Evidence, marks
 from rvm.derive.gate import are_finite, later
 from rvm.derive.gradients import Judge, loss_place, seed_place
 from rvm.derive.left_out import able, left_out, slots_named
@@ -147,6 +147,7 @@ class ThereAndBack:
         if self.blank and not self.blank.isdisjoint(seeded):
             return self._whole.run(inputs, seeds, seeded, wrt, options)
         start, flat, held = self._taken(inputs)
+        marked = marks(start)
         lent = self._lent(seeds, start, wrt) if self.back else {}
         bars: Bars = {
             k: lent[k]
@@ -213,7 +214,8 @@ class ThereAndBack:
             found = {k: regs[slot] for k, slot in self.slots.items()}
             bars = {k: zero_dual(function, k, start[k]) for k in bar_slots(function)}
             self._seed(bars, seeds, {})
-            return Evidence(self.program, self.name, False, options, start, bars, found)
+            known = self.program, self.name, False, options, start, bars, found
+            return Evidence(*known, marks=marked)
 
         if self.inout or options.tolerance is not None or rounding.drift > 1:
             finals = dict(zip(self.floats, regs[len(regs) - self.given :], strict=False))

@@ -11,8 +11,8 @@ derivative by tangents, which only run forwards.  It does not include the roundi
 forwards.  The larger of the two counts.  In strict mode, in which no other run can go back, and
 where there are only tangents, these are those of perturbed rounding too.
 
-The estimates are computed from the inputs, as they are when the error is requested: if they have
-changed since, the same gradient is not obtained again, and that is an error.
+The estimates are computed from the inputs when the error is requested: if these have changed since,
+or the same gradient is not obtained again, that is an error.
 """
 
 from __future__ import annotations

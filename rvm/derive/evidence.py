@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rvm.image.nudged import nudged
 from rvm.numbers.rounding import SPREAD, STEPS, magnitude
@@ -20,6 +21,8 @@ from rvm.transform.programs import gradient_program
 from rvm.types import elem_of
 
 SEEDS = tuple(range(1, SPREAD + 1))
+SMALL = 4096
+"""Of arrays up to so many bytes the bytes are kept, to see whether they have changed."""
 Duals = Mapping[int, Any]
 """Adjoints by parameter register, as raw values."""
 
@@ -44,6 +47,8 @@ class Evidence:
     """They were found by tangents, without a run back."""
     owned: bool = False
     """The values are copies, which do not change."""
+    marks: Sequence[object] = ()
+    """Those of the arrays in `start` when the gradient was computed, or none if they are copies."""
 
     @property
     def goes_back(self) -> bool:
@@ -66,6 +71,21 @@ class Evidence:
     def begun(self) -> list[Any]:
         """Copies of the parameters' raw values, from which to run again."""
         return [copied(v) for v in self.start[: self.function.n_args]]
+
+
+def marks(values: Sequence[Any]) -> list[object]:
+    """What shows later whether arrays among values have changed.
+
+    Of each its bytes, or, if it is large, the sum of its words.
+    """
+    return [_mark(v) for v in values if isinstance(v, np.ndarray)]
+
+
+def _mark(v: NDArray[Any]) -> object:
+    if v.nbytes <= SMALL:
+        return v.tobytes()
+    words = np.ascontiguousarray(v).reshape(-1).view(f"u{min(v.itemsize, 8)}")
+    return np.add.reduce(words, dtype=np.uint64)
 
 
 def held_at_end(known: Evidence) -> dict[int, float]:

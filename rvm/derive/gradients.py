@@ -16,7 +16,7 @@ import numpy as np
 
 from rvm.codes.words import with_article
 from rvm.derive.estimate import Estimate, Verdict, check_returned
-from rvm.derive.evidence import Evidence, muted, same
+from rvm.derive.evidence import Evidence, marks, muted, same
 from rvm.derive.gate import later, strays
 from rvm.derive.left_out import left_out, slots_named
 from rvm.derive.named import add_seeds, by_parameter, named_duals, named_errors, zero_dual
@@ -272,14 +272,22 @@ def raw_inputs(target: Target, inputs: Mapping[str, Any]) -> list[Any]:
 
 
 def check_same(known: Evidence) -> None:
-    """Raise UsageError U018 if a gradient is not reproduced exactly."""
-    if not known.owned and not same(known.again(), known.found):
-        raise UsageError(
-            "U018",
-            "the inputs or the gradient have changed since it was computed: "
-            "its error can no longer be estimated",
-            hint="ask for it at once, with `error=True`, or pass copies",
-        )
+    """Raise UsageError U018 if the inputs have changed or a gradient is not reproduced exactly."""
+    if known.owned:
+        return
+    changed = known.marks and known.marks != marks(known.start)
+    if changed or not same(known.again(), known.found):
+        raise changed_since()
+
+
+def changed_since() -> UsageError:
+    """The error U018."""
+    return UsageError(
+        "U018",
+        "the inputs or the gradient have changed since it was computed: "
+        "its error can no longer be estimated",
+        hint="ask for it at once, with `error=True`, or pass copies",
+    )
 
 
 class Judge:

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.derive.estimate import Estimate
-from rvm.derive.evidence import Evidence, muted
+from rvm.derive.evidence import Evidence, marks, muted
 from rvm.derive.gate import is_demanding, later, limit_of
-from rvm.derive.gradients import Pullback, check_same, loss_place, seed_place
+from rvm.derive.gradients import Pullback, changed_since, check_same, loss_place, seed_place
 from rvm.derive.left_out import left_out
 from rvm.derive.named import bar_layout, by_parameter, zero_dual
 from rvm.derive.places import wanted
@@ -279,6 +279,7 @@ class LaneJudge:
         self.target, self.place = target, place
         self.size, self.regs, self.varying = given.size, given.regs, given.varying
         self.bars, self.names, self.failed = bars, names, failed
+        self.marks = self._marks()
 
     def __getstate__(self) -> dict[str, Any]:
         """Callbacks stay behind."""
@@ -288,6 +289,8 @@ class LaneJudge:
     @cached_property
     def error(self) -> Result:
         """The possible error of each number; see `gradients.Judge`."""
+        if self.marks != self._marks():
+            raise changed_since()
         for lane in self._lanes:
             check_same(self._known(lane))
         self.now()
@@ -309,6 +312,9 @@ class LaneJudge:
             return errors[slot].tolist() if is_list else errors[slot]
 
         self.error = by_parameter(function, errors, shown, wrt=self.names)
+
+    def _marks(self) -> list[object]:
+        return marks([*self.regs, *self.varying.values()])
 
     @property
     def _lanes(self) -> list[int]:

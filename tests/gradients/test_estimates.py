@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import mpmath
@@ -335,6 +335,38 @@ def test_it_is_of_the_inputs_that_the_gradient_was_of() -> None:
                 else:
                     # An ordinary run has copies of its inputs.
                     assert g is later
+
+
+ABSORBED = """
+func f(y: f64[n], x: f64[n], w: f64)
+    for i = 0 to n - 1
+        add y[i], (1e17 + x[i] - 1e17) * w
+    end
+"""
+"""The gradient does not depend on the last bits of 10¹⁷ + x, but its error is x."""
+
+
+@pytest.mark.parametrize("size", [2, 1_000])
+def test_changes_that_leave_the_gradient_as_it_was_are_seen(size: int) -> None:
+    f, ones = rvm.assemble(ABSORBED).f, np.ones(size)
+    for engine in ("python", "native") if "native" in executing() else ("python",):
+        g = f.with_options(engine=engine)
+        ways: list[Callable[..., Any]] = [
+            lambda g, **at: g.grad(at, loss="y[0]"),
+            lambda g, **at: g.value_and_grad(at, loss="y[0]")[1],
+            lambda g, **at: g.vjp({"y": ones}, at),
+            lambda g, **at: g.map.grad(**at | {"w": np.array([0.5, 2.0])}, loss="y[0]"),
+        ]
+        for way in ways:
+            for name in "yx":
+                at = {"y": np.zeros(size), "x": np.full(size, 0.75), "w": 0.5}
+                now, later = way(g.with_options(error=True), **at), way(g, **at)
+                at[name][0] = 0.001
+                try:
+                    errors = later.info.error
+                    assert all(np.array_equal(errors[k], v) for k, v in now.info.error.items())
+                except rvm.UsageError as error:
+                    assert error.code == "U018"
 
 
 CONTRACTING = """
