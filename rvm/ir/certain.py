@@ -1,20 +1,25 @@
-"""Ancillas that must hold the value they are freed with: nothing has changed since they were made.
+"""Ancillas that must hold the value they are freed with, so that no comparison is needed.
 
 If on every path to a `free` its register was allocated with the same value, and neither the
-register nor anything that the value reads has been written since, both have the same bits, and no
-comparison is needed.  This holds for code that is entered at its beginning; in a run that continues
-in the middle, a debugger may have changed values.
+register nor anything that the value reads has been written since, both have the same bits.  The
+value may be written in another way, with places that hold parts of it.  The bits are also the same
+if all that was done to the register is undone bit by bit (`rvm.transform.retraced`).  This holds
+for code that is entered at its beginning; in a run that continues in the middle, a debugger may
+have changed values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
-from rvm.expr import Expr, Place, places
+from rvm.expr import Apply, Expr, Place, places
 from rvm.host.once import once
 from rvm.image import Code
+from rvm.isa import invert_instr
 from rvm.stmt import Alloc, Free, Stmt, writes
+from rvm.transform.retraced import retraced
 
 
 class Made(NamedTuple):
@@ -45,14 +50,31 @@ def _certain(code: Code) -> Iterator[int]:
             gone |= about.get(place.reg, 0)
         lost.append(gone)
     known = _flow(code, lost, number)
-    alike: dict[Made, int] = {}
-    for pc, made in facts.items():
-        alike[made] = alike.get(made, 0) | number[pc]
+    instrs, asked = list(code.instrs), {}
     for pc, s in enumerate(stmts):
         match s:
             case (Free(Place(reg), value),) if value is not None:
-                if known[pc] & alike.get(Made(reg, value), 0):
+                held = {m.reg: m.value for k, m in facts.items() if known[pc] & number[k]}
+                alike = [k for k, m in facts.items() if m.reg == reg and _is(m.value, value, held)]
+                if any(known[pc] & number[k] for k in alike):
                     yield id(s[0])
+                else:
+                    asked[pc] = id(s[0])
+                if alike:
+                    instrs[pc] = invert_instr(code.instrs[alike[0]])
+    for pc in retraced(replace(code.function, code=tuple(instrs)), asked):
+        yield asked[pc]
+
+
+def _is(value: Expr, other: Expr, held: Mapping[int, Expr]) -> bool:
+    """Whether a value is another one, which may be written with places that hold parts of it."""
+    if isinstance(other, Place) and not other.path and value != other:
+        inner = held.get(other.reg)
+        return inner is not None and inner.type == other.type and _is(value, inner, held)
+    if isinstance(value, Apply) and isinstance(other, Apply):
+        alike = (value.fn, value.type, len(value.args)) == (other.fn, other.type, len(other.args))
+        return alike and all(map(lambda a, b: _is(a, b, held), value.args, other.args))
+    return value == other
 
 
 def _made(stmts: tuple[Stmt, ...]) -> Made | None:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from rvm.expr import Const
+from rvm.expr import Const, places
 from rvm.isa import ENDS, MAKES, invert_instr, lower
 from rvm.program import Function, Instr
 from rvm.stmt import (
@@ -53,8 +53,12 @@ class Step:
 
     @cached_property
     def read(self) -> frozenset[int]:
-        """The registers that it reads."""
-        return frozenset(p.reg for s in self.stmts for p in reads(s))
+        """The registers that it reads, also for the lengths of arrays that it makes or removes."""
+        found = {p.reg for s in self.stmts for p in reads(s)}
+        if self.instr.op in (*MAKES, *ENDS):
+            lengths = (d for reg in self.changed for d in self.f.registers[reg].dims)
+            found |= {p.reg for d in lengths if d is not None for p in places(d)}
+        return frozenset(found)
 
     @cached_property
     def is_exact(self) -> bool:
@@ -93,20 +97,26 @@ def retraced(f: Function, asked: Collection[int]) -> frozenset[int]:
     registers on which it does not depend.
     """
     code = [Step(f, instr) for instr in f.code]
+    changes: dict[int, list[int]] = {}
+    for pc, step in enumerate(code):
+        for reg in step.changed:
+            changes.setdefault(reg, []).append(pc)
     found: set[int] = set()
     for end in sorted(asked, reverse=True):
         if end not in found:
-            found.update(_retraced(code, end))
+            (reg,) = code[end].changed
+            found.update(_retraced(code, end, changes[reg]))
     return frozenset(found.intersection(asked))
 
 
-def _retraced(code: Sequence[Step], end: int) -> Iterator[int]:
-    """The frees in the second half of the code that a free ends, if that is retraced."""
+def _retraced(code: Sequence[Step], end: int, changes: Sequence[int]) -> Iterator[int]:
+    """The frees in the second half of the code that a free ends, if that is retraced.
+
+    `changes` are all changes of the register that is freed.
+    """
     undo = invert_instr(code[end].instr)
-    for start in range(end - 1, -1, -1):
-        if code[start].instr == undo:
-            break
-    else:
+    start = next((pc for pc in reversed(changes) if pc < end and code[pc].instr == undo), None)
+    if start is None or not _keeps_bits([code[pc] for pc in changes if start <= pc <= end]):
         return
     own = _depended_on(code[start : end + 1], code[end].changed)
     kept = [
@@ -121,6 +131,19 @@ def _retraced(code: Sequence[Step], end: int) -> Iterator[int]:
         and _is_retraced(steps)
     ):
         yield from (pc for pc in kept[len(kept) // 2 :] if code[pc].instr.op == "free")
+
+
+def _keeps_bits(steps: Sequence[Step]) -> bool:
+    """Whether the changes of one register, in code that may be retraced, can be undone to the bit.
+
+    This is soon seen, and rules out most code.
+    """
+    made, *changes = steps[: (len(steps) + 1) // 2]
+    zero = _is_zero(made.stmts[0])
+    return all(
+        step.is_exact or all(map(only_exchanges, step.stmts)) or (k == 0 and zero and step.adds)
+        for k, step in enumerate(changes)
+    )
 
 
 def _depended_on(code: Sequence[Step], regs: frozenset[int]) -> frozenset[int]:
