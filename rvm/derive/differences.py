@@ -27,6 +27,8 @@ NOISE = 4
 """The assumed rounding error of a loss, in units of rounding."""
 LARGEST = 2.0**-5
 """The first step, as a part of a number's size."""
+GRAINS = 8
+"""The least first step for `fixed` numbers, in units of them, so that it can be halved."""
 HALVINGS = 30
 """The largest number of halvings of a step."""
 FURTHER = 5
@@ -179,7 +181,7 @@ def compared(
     """
     unit, first = _unit(target.program, target.name), LARGEST if step is None else step
     if tolerance is None:
-        tolerance = max(FINEST, 10.0 ** math.ceil(math.log10(SLACK * unit ** (2 / 3))))
+        tolerance = max(FINEST, 10.0 ** math.ceil(math.log10(SLACK * unit.gap ** (2 / 3))))
     pull = Pullback(target, inputs)
     pull.seed(loss)
     rows: list[GradRow] = []
@@ -204,7 +206,7 @@ def compared(
 
 
 def _quotient(
-    move: _Move, loss: Callable[[Any], float], unit: float, step: float
+    move: _Move, loss: Callable[[Any], float], unit: _Unit, step: float
 ) -> tuple[float, float]:
     """The derivative along a move by finite differences, and its estimated error.
 
@@ -215,7 +217,7 @@ def _quotient(
     failed: RvmError | None = None
     for size in reversed(_sizes(move)):
         try:
-            found, off = _extrapolated(move, loss, unit, step * size)
+            found, off = _extrapolated(move, loss, unit, max(step * size, move.least))
         except RvmError as error:
             failed = error
             continue
@@ -235,7 +237,8 @@ def _sizes(move: _Move) -> list[float]:
 
 def _is_required(move: _Move, loss: Callable[[Any], float], step: float) -> bool:
     """Whether the function fails at the shortest step up, and at the shortest step down."""
-    steps = (step * s / 2**k for s in _sizes(move) for k in reversed(range(HALVINGS)))
+    firsts = (max(step * s, move.least) for s in _sizes(move))
+    steps = (first / 2**k for first in firsts for k in reversed(range(HALVINGS)))
     high, low, _ = next(at for step in steps if (at := move.both(step)) is not None)
     for moved in (high, low):
         try:
@@ -247,7 +250,7 @@ def _is_required(move: _Move, loss: Callable[[Any], float], step: float) -> bool
 
 
 def _extrapolated(
-    move: _Move, loss: Callable[[Any], float], unit: float, step: float
+    move: _Move, loss: Callable[[Any], float], unit: _Unit, step: float
 ) -> tuple[float, float]:
     """The best entry of Ridders' tables for the steps step / 2ⁱ, and its error.
 
@@ -298,9 +301,10 @@ class _Pair:
     def quotient(self) -> float:
         return (self.up - self.down) / self.width
 
-    def noise(self, unit: float) -> float:
+    def noise(self, unit: _Unit) -> float:
         """The error of the quotient from the units of rounding granted to each loss."""
-        return NOISE * unit * (abs(self.up) + abs(self.down)) / self.width
+        sizes = (max(abs(x), unit.least) for x in (self.up, self.down))
+        return NOISE * unit.gap * sum(sizes) / self.width
 
 
 def _pair(move: _Move, loss: Callable[[Any], float], step: float) -> _Pair | None:
@@ -311,7 +315,7 @@ def _pair(move: _Move, loss: Callable[[Any], float], step: float) -> _Pair | Non
     return _Pair(loss(high), loss(low), width)
 
 
-def _table(at: list[_Pair], unit: float, noise: float) -> tuple[float, float]:
+def _table(at: list[_Pair], unit: _Unit, noise: float) -> tuple[float, float]:
     """The best entry of Ridders' table, and its error.
 
     Row i has the quotient of the i-th pair, and its extrapolations.  The error of an entry is its
@@ -359,11 +363,20 @@ def _measured(centre: float, near: list[_Pair]) -> float:
     return DEVIATIONS * math.sqrt(2 * worst)
 
 
-def _unit(program: Program, name: str) -> float:
-    """The relative (of `fixed`: absolute) unit of the coarsest numbers in a function's reach."""
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """The rounding of the coarsest numbers in a function's reach, relative to numbers."""
+
+    gap: float
+    least: float
+    """A number counts as at least so large: 1 where there are `fixed` ones, whose gap is absolute.
+    """
+
+
+def _unit(program: Program, name: str) -> _Unit:
     functions = map(program.function, reachable(program, name))
     types = {elem_of(r.type) for f in functions for r in f.registers}
-    return max(map(unit_of, types), default=UNIT)
+    return _Unit(max(map(unit_of, types), default=UNIT), float(any(t.is_fixed for t in types)))
 
 
 def _leaves(function: Function, adjoints: Mapping[str, Any]) -> Iterator[tuple[str, int, Any]]:
@@ -407,6 +420,11 @@ class _Move:
         x = abs(_at(self.raw, self.index))
         scale = self.type.unit
         return x * scale or float(np.max(np.abs(self.raw), initial=0.0)) * scale or 1.0
+
+    @property
+    def least(self) -> float:
+        """The length of the shortest first step: that of some units of `fixed` numbers."""
+        return GRAINS / 2.0**self.type.frac if self.type.is_fixed else 0.0
 
     def both(self, step: float) -> tuple[Any, Any, float] | None:
         """The register's values with the number moved up and down, and the distance between these.

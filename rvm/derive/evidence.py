@@ -85,7 +85,7 @@ def _mark(v: NDArray[Any]) -> object:
     if v.nbytes <= SMALL:
         return v.tobytes()
     words = np.ascontiguousarray(v).reshape(-1).view(f"u{min(v.itemsize, 8)}")
-    return np.add.reduce(words, dtype=np.uint64)
+    return words.sum(dtype=np.uint64)
 
 
 def held_at_end(known: Evidence) -> dict[int, float]:

@@ -56,13 +56,14 @@ def check_grad(
     Inputs are given by name, or in the mapping `given` where a name is an option here.  Every real
     number among them is varied: both parts of a complex number, the logarithm of a `log64`,
     elements of stacks and of arrays (`most` of each, evenly spread).  Central differences are taken
-    with a `step`, relative to the number's size (absolute below 1), and with its successive halves,
-    and extrapolated; the entry with the smallest error estimate is the quotient.  A number differs
-    only if it is off by more than this estimate and by more than `tolerance`, which is relative to
-    the larger of the two and has a default for the coarsest number type.  A difference raises no
-    error: see `GradCheck`.  Where the function fails near the point, the quotient is NaN and the
-    row's note says why; where it fails however little the number is moved, up or down, there is
-    nothing to compare, and the number does not count as different.
+    with a `step`, relative to the number's size (absolute below 1; at least eight units of a
+    `fixed` number), and with its successive halves, and extrapolated; the entry with the smallest
+    error estimate is the quotient.  A number differs only if it is off by more than this estimate
+    and by more than `tolerance`, which is relative to the larger of the two and has a default for
+    the coarsest number type.  A difference raises no error: see `GradCheck`.  Where the function
+    fails near the point, the quotient is NaN and the row's note says why; where it fails however
+    little the number is moved, up or down, there is nothing to compare, and the number does not
+    count as different.
     """
     from rvm.derive.differences import compared
 

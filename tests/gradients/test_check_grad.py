@@ -164,6 +164,22 @@ def test_a_quotient_of_rounding_alone_decides_nothing() -> None:
     assert [line.endswith("?") for line in str(check).splitlines()[1:]] == [False, True]
 
 
+def test_coarse_numbers_are_moved_by_what_they_can_be_moved() -> None:
+    """Steps are some units long, and losses are rounded to units, however small they are."""
+    for frac in (1, 3, 4, 7, 12):
+        t = f"fixed({frac})"
+        lines = ["x * w", "sqrt(x + 9)", "sin(x)", "x / 3", "x / 32"]
+        text = "".join(f"    add y, {e}\n" for e in lines)
+        for body in (text, *(f"    add y, {e}\n" for e in lines)):
+            f = rvm.assemble(f"func f(y: {t}, x: {t}, w: {t})\n{body}").f
+            for x in (0.0, 1.5, -3.0):
+                check = rvm.check_grad(f, loss="y", y=0.0, x=x, w=0.5)
+                assert check.ok and not any(math.isnan(r.quotient) for r in check.rows), check
+    power = rvm.assemble("func f(y: fixed(12), x: fixed(12))\n    add y, x ** 3\n").f
+    (row,) = rvm.check_grad(power, loss="y", wrt=["x"], y=0.0, x=4.0).rows
+    assert row.tells and abs(row.quotient - 48) <= row.uncertainty
+
+
 @wide
 @pytest.mark.parametrize("t", ["fixed", "fixed(24)", "f32"])
 def test_quotients_of_many_roundings_are_as_good_as_they_say(t: str) -> None:
