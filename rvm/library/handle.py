@@ -14,7 +14,7 @@ from rvm.derive.estimate import gradient_check
 from rvm.derive.gate import later
 from rvm.derive.target import Target
 from rvm.faults import UsageError
-from rvm.host.signals import Listening, interrupted, is_ctrl_c
+from rvm.host.signals import Listening, asked, interrupted, is_ctrl_c
 from rvm.library.description import Documented, documentation, signature
 from rvm.program import (
     AnyProgram,
@@ -438,6 +438,7 @@ class Library(Holder):
         """The program as data."""
         return self._program
 
+    @asked
     def __getitem__(self, name: str) -> FunctionHandle:
         if name not in self._program and name in self.generics:
             from rvm.library.generic import GenericFunction, TextOrigin
@@ -445,12 +446,14 @@ class Library(Holder):
             return GenericFunction(TextOrigin(self._program, name))
         return FunctionHandle(self._program, name)
 
+    @asked
     def __getattr__(self, name: str) -> FunctionHandle:
         if name.startswith("_") or name not in self:
             raise AttributeError(f"the program has no function `{name}`")
         program = self._program
         return FunctionHandle(program, name) if name in program else self[name]
 
+    @asked
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._program, *self.generics})
 
@@ -463,6 +466,7 @@ class Library(Holder):
         generics = self._program.generics
         return () if generics is None else generics.names
 
+    @asked
     def having(self, *functions: str) -> Library:
         """The library of a program that has these functions too: `lib.having("axpy[f32]")`.
 

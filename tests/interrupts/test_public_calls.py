@@ -159,6 +159,10 @@ MADE: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
         lambda f: f.for_values({"e": 0.0, "a": np.ones(3)}),
     ),
     "program": (lambda: rvm.reversible(typed), lambda f: f.program),
+    "library.f": (lambda: rvm.assemble(GENERIC), lambda p: p.shrunk),
+    "library['f[f64]']": (lambda: rvm.assemble(GENERIC), lambda p: p["shrunk[f64]"]),
+    "having": (lambda: rvm.assemble(GENERIC), lambda p: p.having("shrunk[f64]")),
+    "dir": (lambda: rvm.assemble(GENERIC), dir),
     "source_of": (lambda: rvm.reversible(shrunk), lambda f: f.source_of(0.0, np.ones(3), 2)),
 }
 """What is made when it is asked for, without inputs: of what, and how."""
