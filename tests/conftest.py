@@ -8,6 +8,7 @@ import re
 import signal
 import tempfile
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,12 @@ def asked_for(config: pytest.Config, name: str) -> bool:
 
 def pytest_configure(config: pytest.Config) -> None:
     sizes.DEEP = asked_for(config, "deep")
+    with suppress(ImportError):
+        # Its own deadline for an example is one in wall time, which a loaded machine misses.
+        from hypothesis import settings
+
+        settings.register_profile("patient", settings.default, deadline=None)
+        settings.load_profile("patient")
     if hasattr(config, "workerinput"):
         return
     if "RVM_CACHE_DIR" not in os.environ:

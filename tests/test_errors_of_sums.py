@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import some
+from sizes import some, thin
 
 import rvm
 
@@ -104,6 +104,7 @@ def ratio(call: str, exact: Exact, t: str, x: Any) -> float:
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("t", TYPES)
 @some
+@thin
 def test_sums_report_their_errors(t: str, name: str) -> None:
     call, exact = CALLS[name]
     found = {(p, n): ratio(call, exact, t, terms(p, n)) for p in PATTERNS for n in LENGTHS}

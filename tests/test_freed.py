@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import thin
+from sizes import sample, thin
 
 import rvm
 from rvm.engines import ENGINES
@@ -55,6 +55,7 @@ def arrays(found: Any) -> list[np.ndarray[Any, Any]]:
     return [a for v in found.values() for a in arrays(v)] if hasattr(found, "values") else []
 
 
+@sample
 @thin
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", CALLS)

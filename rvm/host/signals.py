@@ -170,32 +170,33 @@ class Listening:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        outermost = not _innermost(sys._getframe(1))
+        caller = sys._getframe(1)
         # Twice, as a handler that is put back may raise where nothing catches it.
         try:
-            later = self._left(outermost)
+            later = self._left(caller)
         except BaseException as another:
-            later = followed(self._left(outermost), another)
+            later = followed(self._left(caller), another)
         if later is None:
             return
         if error is None:
             raise later
         followed(error, later)
 
-    def _left(self, outermost: bool) -> BaseException | None:
+    def _left(self, caller: FrameType) -> BaseException | None:
         """Handle all waiting signals, restore the handlers, and return the exception raised.
 
-        The outermost listener leaves nothing that waits: it would be heard in another run.
+        The outermost listener leaves nothing that waits: it would be heard in another run.  Whether
+        this is the outermost takes a walk up the stack, so only a signal that waits asks for it.
         """
         later = None
         for _ in range(TRIES):
             try:
                 try:
-                    if outermost and _waiting:
+                    if _waiting and not _innermost(caller):
                         heard()
                 finally:
                     self._put_back()
-                if not (outermost and _waiting):
+                if not _waiting or _innermost(caller):
                     break
             except BaseException as another:
                 later = followed(later, another)

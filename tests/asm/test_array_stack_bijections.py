@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rvm_asm import disassemble
+from sizes import sample
 
 import rvm
 from rvm.engines import executing
@@ -89,6 +90,7 @@ def top(where: str, values: Any) -> list[float]:
     return list(values["s"]["v"][-1])
 
 
+@sample
 @pytest.mark.parametrize("strict", [False, True], ids=["tolerant", "strict"])
 @pytest.mark.parametrize("where", ["a top", "a field"])
 @pytest.mark.parametrize("what", LINES)
@@ -96,6 +98,7 @@ def test_they_do_what_they_do_to_arrays(what: str, where: str, strict: bool) -> 
     do_alike(LINES[what], where, strict, "reference", 1e-14)
 
 
+@sample
 @pytest.mark.parametrize("strict", [False, True], ids=["tolerant", "strict"])
 @pytest.mark.parametrize("where", ["a top", "a field"])
 @pytest.mark.parametrize("engine", ENGINES)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import thin
+from sizes import sample, thin
 
 import rvm
 from rvm.engines import executing
@@ -77,6 +77,7 @@ def test_it_is_the_product(shape: str) -> None:
     assert y.ravel().tolist() == [float(v) for v in want]
 
 
+@sample
 @thin
 @pytest.mark.parametrize("values", VALUES)
 @pytest.mark.parametrize("shape", SHAPES)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import sample
 
 import rvm
 from rvm.engines import executing
@@ -34,6 +35,7 @@ def _given(k: int) -> dict[str, Any]:
     }
 
 
+@sample
 @pytest.mark.parametrize("k", [3, 60])
 @pytest.mark.parametrize("options", [{}, {"error": True}], ids=str)
 @pytest.mark.parametrize("engine", executing())

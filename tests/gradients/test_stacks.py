@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from gradients import properties
 from gradients.agreeing import ENGINES, agree
-from sizes import sized, thin
+from sizes import sample, sized, thin
 
 import rvm
 from rvm.types import SCALARS
@@ -174,6 +174,7 @@ func main(y: f64, x: f64)
 """
 
 
+@sample
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("elements", ELEMENTS)
 def test_stacks_that_calls_fill_have_adjoints_as_deep(elements: str, way: str) -> None:

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from sizes import first_and_another, part, sized, some
+from sizes import first_and_another, part, sized, some, thin, wide
 
 import rvm
 from rvm.engines import executing
@@ -79,6 +79,7 @@ def unit(name: str, k: int, j: int) -> int:
     return j if name in BARS else k
 
 
+@wide
 @sized
 def test_a_gradient_of_a_gradient_is_the_same_in_every_unit() -> None:
     """The same verdict, and the same bits; right ones are accepted, which most of these are."""
@@ -141,6 +142,7 @@ func f(y: f64, a: f64, b: f64, c: f64)
 
 @pytest.mark.parametrize("engine", ENGINES)
 @some
+@thin
 def test_what_is_lost_is_refused_in_every_unit(engine: str) -> None:
     g = rvm.assemble(CONTRACTING).f.gradient_program["f_gradient"]
     values, bars = dict(zip(NAMES, (0.3, 1.1, 0.7, 1.3), strict=True)), dict.fromkeys(BARS, 1.0)

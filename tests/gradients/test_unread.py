@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gradients.agreeing import bits
-from sizes import thin
+from sizes import sample, thin
 
 import rvm
 from rvm.derive.direct_gradient import ThereAndBack
@@ -178,23 +178,29 @@ def outcome(f: Any, engine: str, begun: float, values: dict[str, Any], **options
     return out
 
 
+@sample
 @thin
-@pytest.mark.parametrize("values", INPUTS)
-@pytest.mark.parametrize("name", ABLE)
-def test_they_have_the_gradients_and_errors_of_runs_there_and_back(name: str, values: str) -> None:
-    f = loaded(ABLE[name])
-    x, k = INPUTS[values]
-    given = {"x": np.array(x), "k": np.array(k, np.int64)}
-    tried: tuple[tuple[float, dict[str, Any]], ...] = (
+@pytest.mark.parametrize(
+    ("begun", "options"),
+    [
         (0.0, {}),
         (0.1, {}),
         (1e300, {}),
         (math.inf, {"tolerance": 1e-3}),
         (0.1, {"tolerance": 0.0}),
-    )
-    for begun, options in tried:
-        want = outcome(f, "python", begun, given, **options)
-        assert outcome(f, "native", begun, given, **options) == want, (begun, options)
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("values", INPUTS)
+@pytest.mark.parametrize("name", ABLE)
+def test_they_have_the_gradients_and_errors_of_runs_there_and_back(
+    name: str, values: str, begun: float, options: dict[str, Any]
+) -> None:
+    f = loaded(ABLE[name])
+    x, k = INPUTS[values]
+    given = {"x": np.array(x), "k": np.array(k, np.int64)}
+    want = outcome(f, "python", begun, given, **options)
+    assert outcome(f, "native", begun, given, **options) == want
 
 
 def test_machine_code_goes_back_only() -> None:
@@ -237,6 +243,7 @@ def test_a_value_that_is_added_at_once_needs_no_run_forwards(body: str, way: str
     assert [r._run.launch.code.name for r in runs] == [way]
 
 
+@thin
 @pytest.mark.parametrize("name", ABLE)
 def test_what_is_not_for_machine_code_is_done_elsewhere(name: str) -> None:
     """A run that stops on its way goes on with copies of what it leaves alone."""
@@ -252,6 +259,7 @@ def filled(first: str) -> Any:
     return loaded(HEAD + loop + first)
 
 
+@sample
 @pytest.mark.parametrize(
     "first",
     {

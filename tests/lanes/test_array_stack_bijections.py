@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from asm.test_array_stack_bijections import LINES, text_of
 from lanes.singles import agree, in_lanes
-from sizes import sample
+from sizes import sample, thin
 
 import rvm
 from rvm.engines import ENGINES, having
@@ -64,6 +64,7 @@ def plain(value: Any) -> Any:
 @pytest.mark.parametrize("where", ["a top", "a field"])
 @pytest.mark.parametrize("what", LINES)
 @sample
+@thin
 def test_a_map_is_what_calls_are(what: str, where: str, way: str) -> None:
     f = rvm.assemble(text_of(what, where)).f
     lanes = lanes_of(where)
@@ -82,6 +83,7 @@ def test_a_map_is_what_calls_are(what: str, where: str, way: str) -> None:
 @pytest.mark.parametrize("where", ["a top", "a field"])
 @pytest.mark.parametrize("what", LINES)
 @sample
+@thin
 def test_lanes_with_an_empty_stack_fail_alone(what: str, where: str, undo: bool, way: str) -> None:
     program = rvm.assemble(text_of(what, where)).program
     lanes = lanes_of(where, empty=2)

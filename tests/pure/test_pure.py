@@ -14,7 +14,7 @@ from rvm_asm import assemble as assemble_text
 from rvm_asm.program import Declarations
 from rvm_pure.assembler import read
 from rvm_pure.printer import definitions
-from sizes import some
+from sizes import some, wide
 
 import rvm
 from rvm.codec import encode
@@ -305,8 +305,9 @@ def held(x: f64[n]) = let e = exp(x) in map (t. sum(e) * t) e
 BIG = np.array([1e200, -2e200, 1.5])
 
 
-@pytest.mark.parametrize("engine", executing())
-@some
+@pytest.mark.parametrize(
+    "engine", [pytest.param(e, marks=wide if e == "native" else ()) for e in executing()]
+)
 def test_arrays_that_overflow_inside_come_back(engine: str) -> None:
     # What is done with the infinities is finite, so that the result can be taken away again.
     for d in read(INFINITE, Declarations()):

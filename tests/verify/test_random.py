@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from attack.programs.blind import DATA, random_program
-from sizes import thin
+from sizes import thin, wide
 
 from rvm.transform import invert
 from rvm.verify import findings, liveness
@@ -23,6 +23,7 @@ def test_sound_programs_and_their_inverses_pass(start: int) -> None:
         assert findings(invert(program)) == [], seed
 
 
+@wide
 def test_the_programs_are_worth_testing() -> None:
     ops = Counter(i.op for seed in SEEDS for f in random_program(seed).functions for i in f.code)
     assert set(DATA) <= set(ops)
