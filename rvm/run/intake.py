@@ -61,9 +61,10 @@ class Intake:
         ]
         self._bytes = sum(SCALAR_BYTES * (1 + pair) for *_, pair in self.scalars)
         self.arrays = [
-            (name, k, layout.places[k], system(t.elem).dtype, t.rank, k in changed)
+            (name, k, layout.places[k], d, d.alignment, d.itemsize, t.rank, k in changed)
             for k, name in enumerate(self.names)
             if isinstance(t := registers[k].type, Array)
+            for d in (system(t.elem).dtype,)
         ]
         self._lengths = _lengths(function, layout)
         self._blank = [0] * layout.count
@@ -99,7 +100,7 @@ class Intake:
     def _take_arrays(self, values: Mapping[str, Any], found: Taken) -> None:
         starts, ends = [], []
         flat, arrays, total = found.flat, found.arrays, 0
-        for name, k, at, dtype, rank, changed in self.arrays:
+        for name, k, at, dtype, alignment, size, rank, changed in self.arrays:
             v = values[name]
             if type(v) is not np.ndarray or v.dtype is not dtype or v.ndim != rank:
                 raise TypeError
@@ -110,12 +111,12 @@ class Intake:
                 if (changed and not v.flags.writeable) or not v.flags.c_contiguous:
                     raise
                 start = address_of(v)
-            if start % dtype.alignment:
+            if start % alignment:
                 raise TypeError
             flat[at] = start
             if rank == 1:
                 flat[at + 2] = n = len(v)
-                flat[at + 3] = size = dtype.itemsize
+                flat[at + 3] = size
                 size *= n
             else:
                 flat[at + 2 : at + 2 + 2 * rank] = v.shape + v.strides
