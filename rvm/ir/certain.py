@@ -62,7 +62,7 @@ def _certain(code: Code) -> Iterator[int]:
                     asked[pc] = id(s[0])
                 if alike:
                     instrs[pc] = invert_instr(code.instrs[alike[0]])
-    for pc in retraced(replace(code.function, code=tuple(instrs)), asked):
+    for pc in retraced(replace(code.function, code=tuple(instrs)), asked, finite=False):
         yield asked[pc]
 
 

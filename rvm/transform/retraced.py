@@ -90,11 +90,12 @@ def mirrored(code: Sequence[Step], start: int, without: Collection[int] = ()) ->
     return None
 
 
-def retraced(f: Function, asked: Collection[int]) -> frozenset[int]:
+def retraced(f: Function, asked: Collection[int], finite: bool = True) -> frozenset[int]:
     """Those of some frees whose registers hold to the bit what they are freed with.
 
     Code that makes the register is undone by what follows, whatever else is done in between to
-    registers on which it does not depend.
+    registers on which it does not depend.  With `finite` that is so of finite numbers: an infinity
+    that is added to zero and taken away leaves NaN.
     """
     code = [Step(f, instr) for instr in f.code]
     changes: dict[int, list[int]] = {}
@@ -105,18 +106,22 @@ def retraced(f: Function, asked: Collection[int]) -> frozenset[int]:
     for end in sorted(asked, reverse=True):
         if end not in found:
             (reg,) = code[end].changed
-            found.update(_retraced(code, end, changes[reg]))
+            found.update(_retraced(code, end, changes[reg], finite))
     return frozenset(found.intersection(asked))
 
 
-def _retraced(code: Sequence[Step], end: int, changes: Sequence[int]) -> Iterator[int]:
+def _retraced(
+    code: Sequence[Step], end: int, changes: Sequence[int], finite: bool
+) -> Iterator[int]:
     """The frees in the second half of the code that a free ends, if that is retraced.
 
     `changes` are all changes of the register that is freed.
     """
     undo = invert_instr(code[end].instr)
     start = next((pc for pc in reversed(changes) if pc < end and code[pc].instr == undo), None)
-    if start is None or not _keeps_bits([code[pc] for pc in changes if start <= pc <= end]):
+    if start is None:
+        return
+    if not _keeps_bits([code[pc] for pc in changes if start <= pc <= end], finite):
         return
     own = _depended_on(code[start : end + 1], code[end].changed)
     kept = [
@@ -128,18 +133,18 @@ def _retraced(code: Sequence[Step], end: int, changes: Sequence[int]) -> Iterato
     if (
         all(isinstance(s, ABLE) for step in steps for s in step.stmts)
         and _is_own_inverse(code, kept)
-        and _is_retraced(steps)
+        and _is_retraced(steps, finite)
     ):
         yield from (pc for pc in kept[len(kept) // 2 :] if code[pc].instr.op == "free")
 
 
-def _keeps_bits(steps: Sequence[Step]) -> bool:
+def _keeps_bits(steps: Sequence[Step], finite: bool) -> bool:
     """Whether the changes of one register, in code that may be retraced, can be undone to the bit.
 
     This is soon seen, and rules out most code.
     """
     made, *changes = steps[: (len(steps) + 1) // 2]
-    zero = _is_zero(made.stmts[0])
+    zero = finite and _is_zero(made.stmts[0])
     return all(
         step.is_exact or all(map(only_exchanges, step.stmts)) or (k == 0 and zero and step.adds)
         for k, step in enumerate(changes)
@@ -178,7 +183,7 @@ def _is_own_inverse(code: Sequence[Step], kept: Sequence[int]) -> bool:
     return True
 
 
-def _is_retraced(steps: Sequence[Step]) -> bool:
+def _is_retraced(steps: Sequence[Step], finite: bool = True) -> bool:
     """Whether code that is its own inverse changes registers of its own only, each bit by bit."""
     live: set[int] = set()
     zero: set[int] = set()
@@ -194,7 +199,7 @@ def _is_retraced(steps: Sequence[Step]) -> bool:
         if instr.op in ENDS:
             live -= changed
         elif not step.is_exact and k < half:
-            adds = step.adds and changed <= zero
+            adds = finite and step.adds and changed <= zero
             if not (adds or all(map(only_exchanges, step.stmts))):
                 return False
         zero -= changed

@@ -11,7 +11,7 @@ import pytest
 from sizes import thin
 
 import rvm
-from rvm.engines import executing
+from rvm.engines import LAW, executing
 from rvm.faults import RvmError
 from rvm.image import image_of
 from rvm.ir.certain import certain
@@ -171,6 +171,86 @@ def test_what_is_not_certain_is_compared(name: str) -> None:
             m.run()
         messages.append((str(caught.value), m.time))
     assert messages[0] == messages[1] == messages[2]
+
+
+KEPT = """
+func kept(y: f64, x: f64[n])            ; what was exchanged comes back bit by bit
+    routine
+        alloc s: f64[3, n]
+        for i = 0 to n - 1
+            alloc v: f64 = x[i]
+            swap v, s[0, i]
+            free v
+        end
+        for k = 0 to 1
+            for i = 0 to n - 1
+                alloc v: f64 = s[k, i] * s[k, i] - x[n - 1 - i]
+                swap v, s[k + 1, i]
+                free v
+            end
+        end
+    result
+        add y, sum(s[2])
+    end
+
+func summed(y: f64, x: f64[n])          ; what was added does so only if it is finite
+    routine
+        alloc s: f64[n]
+        add s, x
+    result
+        add y, sum(s)
+    end
+
+func between(y: f64, x: f64[n])         ; what it is made of has changed
+    alloc s: f64
+    alloc v: f64 = x[0]
+    swap v, s
+    free v
+    add x[0], y
+    alloc v
+    swap v, s
+    free v = x[0]
+    free s
+
+func twice(y: f64, x: f64[n])           ; it holds something already
+    routine
+        alloc s: f64
+        for i = 0 to 1
+            alloc v: f64 = x[i]
+            swap v, s
+            free v
+        end
+    result
+        add y, s
+    end
+"""
+
+
+@pytest.mark.parametrize("name", ["kept", "summed", "between", "twice"])
+def test_engines_agree_on_what_comes_back_bit_by_bit(name: str) -> None:
+    """With infinities too, which addition and subtraction do not bring back."""
+    f = rvm.assemble(KEPT)[name]
+    for x in ([0.5, -1.25, 3.0], [math.inf, 1.0, 2.0], [-0.0, math.nan, 0.0], [-0.0, -0.0, 1.0]):
+        found = []
+        for engine in ENGINES:
+            m = f.with_options(engine=engine).machine(y=3.0, x=np.array(x))
+            try:
+                m.run()
+                adjoint = f.grad(y=3.0, x=np.array(x), loss="y", engine=engine).x
+                found.append((m.time, m["y"], m.info.erased_bits, adjoint.tolist()))
+            except RvmError as error:
+                found.append((m.time, str(error)))
+        assert repr(found[0]) == repr(found[1]) == repr(found[2])
+
+
+def test_states_are_undone_wherever_a_run_stops() -> None:
+    f, given = rvm.assemble(KEPT).kept, {"y": 0.5, "x": np.array([0.5, -1.25, 3.0])}
+    law, native = (f.with_options(engine=e).machine(**given) for e in (LAW, "native"))
+    while law.go(7):
+        native.go(7)
+        for mine, its in zip(law.state.top.regs, native.state.top.regs, strict=True):
+            np.testing.assert_array_equal(mine, its)
+    assert native.finished and native["y"] == law["y"]
 
 
 def test_what_was_changed_on_the_way_is_compared_when_the_run_goes_on() -> None:
