@@ -26,6 +26,8 @@ from rvm.registry import executing, having
 SCALAR_BYTES = 8
 FRAME_BYTES = 512
 """The number of bytes that a frame counts against the memory limit."""
+NESTED = 1 << 20
+"""The depth of calls that is allowed if no limit on memory is given."""
 
 NEAR = 3
 """The number of calls leading to an error that are named, besides the outermost."""
@@ -69,6 +71,15 @@ class Options:
     callbacks: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     judged_later: bool = False
     error: bool = False
+
+    def live_limit(self, live: int, frames: int) -> int:
+        """The live bytes at which machine code stops that begins with so many bytes and frames.
+
+        Without a limit on memory, calls may then be nested too deep; the reference engine decides.
+        """
+        if self.max_memory is not None:
+            return self.max_memory
+        return live + (NESTED - frames) * FRAME_BYTES
 
     def __post_init__(self) -> None:
         self._check_kinds()

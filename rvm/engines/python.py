@@ -25,7 +25,7 @@ from rvm.host.once import once
 from rvm.image import Code
 from rvm.ir.typed import Unprintable
 from rvm.numbers.support import NAMES
-from rvm.state import FRAME_BYTES, Frame, State
+from rvm.state import FRAME_BYTES, NESTED, Frame, State
 from rvm.stmt import Call
 
 _serial = itertools.count()
@@ -80,7 +80,7 @@ class Python:
         account, limit = state.account, state.options.max_memory
         live = account.live_bytes + FRAME_BYTES
         try:
-            if limit is not None and live > limit:
+            if len(state.frames) >= NESTED if limit is None else live > limit:
                 raise Trouble
             inner = site.enter(frame.regs)
         except Exception:

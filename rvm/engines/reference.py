@@ -36,7 +36,7 @@ from rvm.numbers import system
 from rvm.numbers.base import NumberSystem, differing
 from rvm.numbers.rounding import allowance, drift_of, passed_drift
 from rvm.program import Register
-from rvm.state import FRAME_BYTES, SCALAR_BYTES, Frame, State
+from rvm.state import FRAME_BYTES, NESTED, SCALAR_BYTES, Frame, State
 from rvm.stmt import (
     FORWARD,
     Alloc,
@@ -390,6 +390,13 @@ def _enter(state: State, frame: Frame, stmts: tuple[Stmt, ...]) -> None:
                 )
     try:
         room(state, FRAME_BYTES)
+        if state.options.max_memory is None and len(state.frames) >= NESTED:
+            raise LimitError(
+                "R011",
+                "calls are nested deeper than is allowed without a limit on memory",
+                values={"depth": NESTED},
+                hint="allow it by max_memory= or --max-memory, in bytes",
+            )
     except LimitError as error:
         if frame.code.image.recurs(call.callee):
             deep = f"the recursion of `{function.name}` is {len(state.frames):,} calls deep"

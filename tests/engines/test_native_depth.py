@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
+import textwrap
 import threading
 
 import numpy as np
@@ -12,7 +13,9 @@ from engines.test_native_safety import child
 from sizes import wide
 
 import rvm
-from rvm.engines import executing, extent
+from rvm import state
+from rvm.engines import executing, extent, python, reference
+from rvm.engines.lanes import engine as lanes
 from rvm.engines.native import elf, flight, stacks
 from rvm.engines.native import engine as native
 from rvm.engines.native.compiler import compiler
@@ -274,3 +277,56 @@ def test_a_recursion_that_meets_the_limit_is_spoken_of() -> None:
         assert "see that the recursion ends" in said and "from 1,949 more" in said
         told.add(said)
     assert len(told) == 1
+
+
+@pytest.fixture
+def shallow(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Calls may be nested less deeply."""
+    for module in (state, reference, python, lanes):
+        monkeypatch.setattr(module, "NESTED", 2_000)
+    return 2_000
+
+
+def test_endless_recursion_is_reported_without_a_limit_on_memory(shallow: int) -> None:
+    """At the same depth on every engine, also begun by another; with a limit, that one counts."""
+    told = set()
+    wrong = rvm.assemble(ENDLESS).wrong
+    for engine in executing():
+        f = wrong.with_options(engine=engine)
+        with pytest.raises(LimitError) as stopped:
+            f(x=-1)
+        assert stopped.value.values == {"depth": shallow}
+        told.add(str(stopped.value))
+        m = f.machine(x=-1, on_error="stop")
+        m.seek(777)
+        with pytest.raises(LimitError) as stopped:
+            m.run()
+        told.add(str(stopped.value))
+        m.run_back()
+        assert m["x"] == -1 and m.time == 0
+        assert f(x=shallow - 1).x == shallow - 1
+        with pytest.raises(LimitError):
+            f(x=shallow)
+        assert f(x=3 * shallow, max_memory=100 << 20).x == 3 * shallow
+        xs = np.array([3, shallow, 5])
+        with pytest.raises(rvm.RvmError) as apart:
+            f.map(x=xs)
+        assert apart.value.code == "R011" and "lane 1" in str(apart.value)
+    assert len(told) == 1 and "see that the recursion ends" in told.pop()
+
+
+def test_large_arrays_are_not_taken_for_calls(shallow: int) -> None:
+    text = """
+    func f(y: f64, n: i64)
+        if n > 0, n > 0
+            alloc a: f64[100_000] = 0.5
+            add y, a[n]
+            sub n, 1
+            call f(y, n)
+            add n, 1
+            free a = 0.5
+        end
+    """
+    f = rvm.assemble(textwrap.dedent(text)).f
+    for engine in executing():
+        assert f(y=0.0, n=20, engine=engine).y == 10

@@ -24,8 +24,8 @@ from rvm.engines.lanes.segment import Segment
 from rvm.engines.lanes.support import Context
 from rvm.host.once import once
 from rvm.host.signals import listen
+from rvm.state import NESTED, Options, State
 from rvm.state import Frame as SingleFrame
-from rvm.state import Options, State
 
 LOOK = 256
 """The number of ticks that a segment's loop runs between two checks for signals."""
@@ -64,7 +64,7 @@ class Run:
         self.context = Context(options.tolerance)
         self.state = State(SingleFrame(plan.code, []), options)
         frame = Frame(plan, block.regs, np.arange(width), None)
-        self.frame = frame
+        self.frame, self.depth = frame, 1
         self.group: Group | None = Group(frame, 0, None)
 
     def go(self) -> None:
@@ -230,6 +230,10 @@ class Run:
         if self._room(group) <= 0:
             self._limit(group)
             return
+        if self.depth >= NESTED:
+            # Each lane alone reports it.
+            self.aside(group, np.ones(group.width, bool))
+            return
         site = self.site(group.frame.plan, group.at)
         group.load(site.varying, site.uniform)
         try:
@@ -239,6 +243,7 @@ class Run:
             return
         group.ticks += 1
         self.count(group)
+        self.depth += 1
         self.frame = Frame(site.callee, inner, group.ids, group)
         self.group = Group(self.frame, 0, None)
 
@@ -250,6 +255,7 @@ class Run:
         outer = frame.caller
         if outer is None:
             return False
+        self.depth -= 1
         self.frame, self.group = outer.frame, outer
         site = self.site(outer.frame.plan, outer.at)
         outer.note(site.changed)

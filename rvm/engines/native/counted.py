@@ -98,7 +98,7 @@ class CountingNative(Native):
         self._flight, self._began, self._direction = flight, state.time, state.direction
         began = perf_counter()
         gaps = None if state.residue is None else Gaps(state.residue)
-        flight.go(account.live_bytes, state.options, state.edited, gaps)
+        flight.go(account.live_bytes, state.options, state.edited, gaps, outer)
         root.busy += perf_counter() - began
         self._read()
         left = flight.land(state)

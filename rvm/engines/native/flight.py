@@ -49,13 +49,17 @@ class Flight:
         self.bits = "stated"
 
     def go(
-        self, live: int, options: Options, edited: bool = False, gaps: Gaps | None = None
+        self,
+        live: int,
+        options: Options,
+        edited: bool = False,
+        gaps: Gaps | None = None,
+        frames: int = 1,
     ) -> None:
-        """Run, with this many live bytes at the start, and a strict log if there is one."""
+        """Run from so many live bytes and frames, and with a strict log if there is one."""
         if gaps is not None:
             gaps.begin()
         self.bits = options.bits
-        limit = options.max_memory
         none = context.EDITED if edited else context.NO_TOLERANCE
         CONTEXT.pack_into(
             self.fields,
@@ -65,7 +69,7 @@ class Flight:
             live,
             live,
             0,
-            NO_LIMIT if limit is None else limit,
+            options.live_limit(live, frames),
             none if options.tolerance is None else options.tolerance,
             stack_floor(),
             0,
@@ -147,7 +151,7 @@ def run(state: State, frame: Frame, kind: Kind, ticks: int) -> tuple[int, int]:
     flight = Flight(root, layout, layout.packed(frame.regs), ticks, frame.pc)
     began = perf_counter()
     gaps = None if state.residue is None else Gaps(state.residue)
-    flight.go(state.account.live_bytes, options, state.edited, gaps)
+    flight.go(state.account.live_bytes, options, state.edited, gaps, len(state.frames))
     root.busy += perf_counter() - began
     return flight.land(state), flight.how
 

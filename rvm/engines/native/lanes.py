@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rvm.engines.extent import most_ticks, sketch_of
-from rvm.engines.native.flight import NO_LIMIT, Flight
+from rvm.engines.native.flight import Flight
 from rvm.engines.native.frames import Layout, layout_of, moved_in, moved_out
 from rvm.engines.native.lanes_threads import Piece, work_off
 from rvm.engines.native.roots import Root
@@ -115,10 +115,9 @@ class Block:
         """Run the lanes and store their results; `aside` is set for lanes without results."""
         root = lane_root(self.code, options.checks)
         chunk = chunk_of(self.batch)
-        fields = contexts(len(self.rows), context.FIELDS, chunk, options)
+        fields = contexts(len(self.rows), context.FIELDS, chunk, options, self.live)
         for k in range(self.code.function.n_args):
             self._enter(k)
-        fields[:, context.LIVE] = fields[:, context.PEAK] = self.live
         hows = np.full(len(self.rows), context.STOPPED, np.int32)
         begun = fields[:, context.TICKS].copy()
         work_off(root.run, Piece(self.rows, fields, hows, chunk, self), root.deep)
@@ -214,12 +213,13 @@ def _taken(values: Any, lanes: NDArray[np.intp]) -> Any:
     return [values[k] for k in lanes] if isinstance(values, list) else values[lanes]
 
 
-def contexts(n: int, fields: int, chunk: int, options: Options) -> NDArray[np.int64]:
-    """Contexts, each of a number of fields, for n runs."""
+def contexts(n: int, fields: int, chunk: int, options: Options, live: int) -> NDArray[np.int64]:
+    """Contexts, each of a number of fields, for n runs that begin with so many live bytes."""
     out = np.zeros((n, fields), np.int64)
     most = options.max_steps
     out[:, context.TICKS] = LONGEST * chunk if most is None else min(LONGEST * chunk, most)
-    out[:, context.LIMIT] = NO_LIMIT if options.max_memory is None else options.max_memory
+    out[:, context.LIVE] = out[:, context.PEAK] = live
+    out[:, context.LIMIT] = options.live_limit(live, 1)
     out.view(np.float64)[:, context.TOLERANCE] = (
         context.NO_TOLERANCE if options.tolerance is None else options.tolerance
     )

@@ -188,8 +188,7 @@ class WideBlock:
         for k in range(self.batch.code.function.n_args):
             self._enter(k)
         chunk = chunk_of(self.batch)
-        fields = contexts(self.groups, context.LANE_FIELDS, chunk, options)
-        fields[:, context.LIVE] = fields[:, context.PEAK] = self.live
+        fields = contexts(self.groups, context.LANE_FIELDS, chunk, options, self.live)
         begun = fields[:, context.TICKS].copy()
         hows = np.full(self.groups, context.STOPPED, np.int32)
         work_off(self.root.run, Piece(self.rows, fields, hows, chunk, self), self.root.deep)
