@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from rvm.expr import Const, places
+from rvm.expr import Const
+from rvm.expr import reads as depends_on
 from rvm.isa import ENDS, MAKES, invert_instr, lower
 from rvm.program import Function, Instr
 from rvm.stmt import (
@@ -57,7 +58,7 @@ class Step:
         found = {p.reg for s in self.stmts for p in reads(s)}
         if self.instr.op in (*MAKES, *ENDS):
             lengths = (d for reg in self.changed for d in self.f.registers[reg].dims)
-            found |= {p.reg for d in lengths if d is not None for p in places(d)}
+            found |= {p.reg for d in lengths if d is not None for p in depends_on(d)}
         return frozenset(found)
 
     @cached_property

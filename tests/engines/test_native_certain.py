@@ -231,7 +231,7 @@ def test_engines_agree_on_what_comes_back_bit_by_bit(name: str) -> None:
     """With infinities too, which addition and subtraction do not bring back."""
     f = rvm.assemble(KEPT)[name]
     for x in ([0.5, -1.25, 3.0], [math.inf, 1.0, 2.0], [-0.0, math.nan, 0.0], [-0.0, -0.0, 1.0]):
-        found = []
+        found: list[tuple[Any, ...]] = []
         for engine in ENGINES:
             m = f.with_options(engine=engine).machine(y=3.0, x=np.array(x))
             try:
