@@ -308,6 +308,42 @@ def test_a_forgotten_undo_is_refused_however_small_the_numbers(engine: str) -> N
     assert verdict(library, "g", engine, {"x": 1e9, "out": 0.0}) == "R001"
 
 
+DENORMALS = """
+func wrong(m: T, y: T)
+    alloc t: T
+    add t, m * 2
+    add y, t
+    free t
+
+func right(m: T, y: T, a: T)
+    alloc t: T
+    add t, m
+    mul t, a
+    add y, t
+    alloc u: T = a
+    div t, u
+    free u = a
+    sub t, m
+    free t
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("t", ["f64", "f32", "c128"])
+def test_denormals_are_judged_by_their_own_gaps(engine: str, t: str) -> None:
+    """Every run ends: a difference of a gap or two is rounding, larger ones are mistakes."""
+    gap = 2.0**-149 if t == "f32" else 2.0**-1074
+    program = rvm.assemble(DENORMALS.replace("T", t))
+    for many in (3, 1000, 1 << 20):
+        with pytest.raises(InvertibilityError, match="freed with a wrong value"):
+            program.wrong(m=many * gap, y=0, engine=engine)
+    for many in (1, 3, 1000, (1 << 20) + 1):
+        result = program.right(m=many * gap, y=0, a=0.3, engine=engine)
+        assert abs(result["y"] - 0.3 * many * gap) <= gap
+        assert (result.info.erased_bits > 0) == (result.info.drift > 0)
+        assert result.info.drift <= 1
+
+
 SQUARES = """
 func squares(x: T[n], y: T)
     routine norm

@@ -175,7 +175,7 @@ def _judged(off: _Off, size: float, updates: float) -> float:
         note = f"it is off by {gap:.2g}; it has been as large as {size:.3g}, of which {why}"
         error = _other(state, sys, name, held, expected, (note,))
         if tolerance is None:
-            error.excess = gap / allowed if allowed else math.inf
+            error.excess = gap / allowed
         raise error
     if is_lost(gap, magnitude * doubt):
         error = InvertibilityError(
@@ -186,7 +186,7 @@ def _judged(off: _Off, size: float, updates: float) -> float:
             hint="keep large and small numbers in places of their own, or compute with fixed-point "
             "numbers",
         )
-        error.excess, error.doubtful = gap / (LOST * magnitude * doubt), "expected"
+        error.excess, error.doubtful = gap / magnitude / LOST / doubt, "expected"
         raise error
     return gap / allowed if gap else 0.0
 

@@ -42,8 +42,6 @@ from rvm.types import BOOL, C128, F32, F64, I64, LOG64, Scalar, ValueType, elem_
 
 NAME = re.compile(r"\.nudged (plain|sum|small|within)([0-9]+) ([0-9]+) ([0-9]+)")
 """The prefix of the functions' names, which no text can use."""
-LEAST = {F64: 2.0**-1074, F32: 2.0**-149}
-"""The least numbers of types."""
 FRACTION = (1 << 52) - 1
 """The bits of a number that do not depend on its unit, if that is a power of 2."""
 ROUNDING = (F64, F32, C128, LOG64)
@@ -140,7 +138,7 @@ class NudgedCode(Code):
         if known and value.fn in ("+", "-"):
             a, b = known
             return self._by_one("sum", inner, value, a, apply("neg", b) if value.fn == "-" else b)
-        kind = "small" if row.underflows and known and t in LEAST else "plain"
+        kind = "small" if row.underflows and known and t in (F64, F32) else "plain"
         return self._by_one(kind, inner, *known)
 
     def _by_one(self, kind: str, value: Expr, *known: Expr) -> Expr:
@@ -245,8 +243,10 @@ def _table(seed: int, steps: int) -> Table:
 def _code(kind: str, count: int, seed: int, steps: int, t: Scalar) -> FunctionCode:
     """The function's code; as machine code it finds the seed in a table."""
     kinds, table = (kind_of(t),) * (1 + count), _table(seed, steps)
+    sys = system(t)
+    least = sys.unit * sys.least if t in (F64, F32) else 0.0
     by_value, by_table = (
-        _on(t, partial(_body, kind, given, steps, system(t).unit, LEAST.get(t, 0.0)))
+        _on(t, partial(_body, kind, given, steps, sys.unit, least))
         for given in (table.values, table)
     )
     made = coded(f"nudged_{kind}{count}_{seed}_{steps}_{t}", by_value, kinds)

@@ -38,6 +38,8 @@ class NumberSystem(ABC):
     """For a float type: the largest integer up to which all whole numbers belong to it."""
     unit = 2.0**-52
     """The relative gap between its numbers, of a fixed-point type the absolute one."""
+    least = 2.0**-1022
+    """For a type that rounds: the least normal number; smaller ones have the gaps of this one."""
     converts: ClassVar[bool] = False
     """Whether `rvm.numbers.conversions` takes numbers to other types and back."""
 

@@ -47,7 +47,7 @@ class FloatSystem(InexactSystem):
         self.whole = whole
         self.near: Callable[[float], float] | None = None
         if kind == F32:
-            self.unit, self.near = 2.0 / whole, f32
+            self.unit, self.least, self.near = 2.0 / whole, 2.0**-126, f32
         if narrow is not None:
             bodies |= {f: _narrowed(b, narrow) for f, b in float_bodies(F64).items() if f in ROUND}
             rounded = total_of(Function(f"{t.name}_near", narrow, (F64,)))

@@ -1,7 +1,7 @@
 """The limits on rounding errors: the constants and the rules of all checks.
 
 No limit is absolute: a number is compared with itself, or with the largest magnitude that it has
-had, so decisions do not depend on its units.
+had, so decisions do not depend on its units as long as numbers are normal.
 
 - An ancilla that is freed, or popped into, if its value is undone by construction
   (`rvm.verify.matching`): any finite residue is due to rounding.
@@ -78,8 +78,14 @@ def extent(x: Any) -> Any:
 
 
 def allowance(t: Scalar, size: Any, updates: Any, tolerance: float | None) -> Any:
-    """The distance that rounding may carry a place: `size` is S and `updates` n."""
-    return size * (system(t).unit * np.maximum(updates, 1.0) if tolerance is None else tolerance)
+    """The distance that rounding may carry a place: `size` is S and `updates` n.
+
+    A size below the least normal number has the gaps of that number.
+    """
+    if tolerance is not None:
+        return size * tolerance
+    sys = system(t)
+    return np.maximum(size, sys.least) * (sys.unit * np.maximum(updates, 1.0))
 
 
 def is_lost(off: Any, expected: Any) -> Any:

@@ -492,7 +492,7 @@ class Machine:
             return advance(self.state, ask)
         except InvertibilityError as error:
             # What is rounding after all is passed by the next chunk.
-            if not error.excess or not self._explained(error):
+            if not 0 < error.excess < float("inf") or not self._explained(error):
                 raise
             return abs(self.state.time - before)
         except RvmError:
