@@ -3,170 +3,308 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from rvm.isa import FUNCTIONS
-from rvm_pure.combinators import folded, iota, mapped, recorder_of, where
-from rvm_pure.lengths import size_of, size_term
+from rvm.types import BOOL
+from rvm_pure.axes import (
+    along,
+    axes_of,
+    axis_of,
+    expanded,
+    is_integer,
+    moved,
+    reduced,
+    reshaped,
+    spread,
+    squeezed,
+    swapped,
+    transposed,
+)
+from rvm_pure.combinators import folded, iota, mapped, where
+from rvm_pure.einsum import einsum
+from rvm_pure.joins import (
+    above,
+    alike,
+    beside,
+    concatenated,
+    diagonal,
+    diagonal_or_matrix,
+    difference,
+    flipped,
+    repeated,
+    rolled,
+    stacked,
+    tiled,
+    triangle,
+)
 from rvm_pure.recorder import refused
-from rvm_pure.slices import length_of
-from rvm_pure.terms import Each, If, Index, Lam, Num, Op, Prim, Term, Var
-from rvm_pure.traced import ARRAY_FUNCTIONS, Traced
+from rvm_pure.terms import Num, Op
+from rvm_pure.traced import ARRAY_FUNCTIONS, Traced, term_of
+from rvm_pure.types import elem_type
 
 
-def numpy_sum(x: Any, fn: str, axis: Any = None, **named: Any) -> Any:
-    """`np.sum` and its like, of all elements or along one axis of a matrix."""
-    name = fn.removeprefix("a") if fn[:2] == "am" else fn
-    if any(v not in (None, False, np._NoValue) for v in named.values()):
-        more = ", ".join(f"`{k}`" for k, v in named.items() if v not in (None, np._NoValue))
-        raise refused(f"`np.{name}` is traced with an axis only, without {more}")
-    if axis is not None and (not isinstance(axis, int) or not -x.ndim <= axis < x.ndim):
-        count = f"{x.ndim} dimension{'s' * (x.ndim != 1)}"
-        raise refused(f"`np.{name}` along axis {axis} of an array of {count}", "axes begin at 0")
-    if axis is None or x.ndim == 1:
-        return x._new(Op(fn, (x.term,)))
-    if x.ndim != 2:
-        how = "`rvm.pure.map(f, x)` goes through the rows"
-        raise refused(f"`np.{name}` is traced along an axis of a matrix only", how)
-    rows = x if axis in (1, -1) else x.T
-    return mapped(lambda row: numpy_sum(row, fn), rows)
+def whole(fn: str) -> Callable[..., Any]:
+    """A reduction of the table: of all elements, or along axes."""
+
+    def all_of(x: Any) -> Any:
+        return x._new(Op(fn, (x.term,))) if x.ndim else x
+
+    def made(
+        x: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        **more: Any,
+    ) -> Any:
+        _plain(fn.removeprefix("a") if fn[:2] == "am" else fn, out=out, **more)
+        if dtype is not None:
+            x = x.astype(dtype)
+        elif fn in ("sum", "prod"):
+            x = _widened(x)
+        return reduced(all_of, x, axis, keepdims)
+
+    return made
 
 
-def mean(x: Any, axis: Any = None, **named: Any) -> Any:
-    count = x.size if axis is None else x.shape[axis]
-    return numpy_sum(x, "sum", axis, **named) / count
+_UNSAID = (None, False, np._NoValue)
 
 
-def variance(x: Any) -> Any:
-    """`np.var` of all elements."""
-    apart = x - mean(x)
-    return mean(apart * apart)
+def _plain(name: str, **more: Any) -> None:
+    """UsageError U060 for arguments that are not traced."""
+    words = ", ".join(f"`{k}`" for k, v in more.items() if not any(v is x for x in _UNSAID))
+    if words:
+        raise refused(f"`np.{name}` is traced without {words}")
 
 
-def concatenated(arrays: Any, axis: Any = 0) -> Any:
-    """`np.concatenate`: arrays one after the other, by their first dimension."""
-    if not isinstance(arrays, (tuple, list)) or not arrays or axis != 0:
-        raise refused("it is traced of a list of arrays, along their first axis")
-    parts = [a for a in arrays if isinstance(a, Traced)]
-    if len(parts) < len(arrays) or any(a.ndim != parts[0].ndim or not a.ndim for a in parts):
-        raise refused("it is traced of arrays of as many dimensions, all of them traced")
-    lengths = [length_of(a.recorder, a.term) for a in parts]
-    starts: list[Term] = [Num(0)]
-    for n in lengths:
-        starts.append(_total(starts[-1], n))
-    k = Var(recorder_of(*parts).names.new("k"))
-    elements: list[Term] = [
-        Index(a.term, (k if start == Num(0) else Op("-", (k, start)),))
-        for a, start in zip(parts, starts, strict=False)
-    ]
-    *others, body = elements
-    for one, end in zip(reversed(others), reversed(starts[1:-1]), strict=True):
-        body = If(Op("<", (k, end)), one, body)
-    return parts[0]._new(Each(Lam((k.name,), body), (Prim("iota", (starts[-1],)),)))
+def _widened(x: Any) -> Any:
+    """What sums are taken of: whole numbers of 64 bits, where there are fewer."""
+    x = x._number()
+    elem = elem_type(x.term.type)
+    if is_integer(x) and str(elem) not in ("i64", "u64"):
+        return x._new(Op("u64" if str(elem)[0] == "u" else "i64", (x.term,)))
+    return x
 
 
-def _total(a: Term, b: Term) -> Term:
-    """A sum of lengths, as a length and so many more where it is one."""
-    known = [size_of(x) for x in (a, b)]
-    for x, n in zip((a, b), reversed(known), strict=True):
-        if n is not None and not n.name:
-            base = size_of(x)
-            return Op("+", (a, b)) if base is None else size_term(base.plus(n.more))
-    return Op("+", (a, b))
+total = whole("sum")
 
 
-def rolled(x: Any, shift: Any, axis: Any = None) -> Any:
-    """`np.roll` of an array with one dimension."""
-    if x.ndim != 1 or not isinstance(shift, (int, np.integer)) or axis not in (None, 0, -1):
-        raise refused("it is traced of arrays with one dimension, by a number that is written")
-    n, k = length_of(x.recorder, x.term), Var(x.recorder.names.new("k"))
-    last = Op("-", (n, Num(1)))
-    body: Term = Index(x.term, (Op("%", (Op("-", (k, Num(int(shift)))), n)),))
-    if shift == 1:
-        before = Index(x.term, (Op("-", (k, Num(1))),))
-        body = If(Op("<", (k, Num(1))), Index(x.term, (last,)), before)
-    elif shift == -1:
-        after = Index(x.term, (Op("+", (k, Num(1))),))
-        body = If(Op("<", (k, last)), after, Index(x.term, (Num(0),)))
-    return x._new(Each(Lam((k.name,), body), (Prim("iota", (n,)),)))
+def _count(x: Any, axis: Any) -> Any:
+    """The number of elements along axes."""
+    return prod((x.shape[k] for k in axes_of(x, axis)), start=1)
 
 
-def difference(x: Any, *, axis: int = -1) -> Any:
-    """`np.diff` of an array: the differences of neighbours, along the last axis or another."""
-    if x.ndim == 1 or (x.ndim == 2 and axis == 0):
-        return x[1:] - x[:-1]
-    if x.ndim != 2:
-        raise refused("`np.diff` is traced of arrays with one or two dimensions")
-    return x[:, 1:] - x[:, :-1]
+def mean(
+    x: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False
+) -> Any:
+    return total(x, axis, dtype, out, keepdims) / _count(x, axis)
 
 
-def clipped(x: Any, low: Any = None, high: Any = None) -> Any:
+def variance(
+    x: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+) -> Any:
+    """`np.var`: the mean of the squares of what is apart from the mean."""
+    x = x if dtype is None else x.astype(dtype)
+    apart = x - mean(x, axis, None, out, axis is not None)
+    squares = apart.apply("abs2", apart) if apart._is_complex() else apart * apart
+    return total(squares, axis, keepdims=keepdims) / (_count(x, axis) - ddof)
+
+
+def deviation(*args: Any, **named: Any) -> Any:
+    return np.sqrt(variance(*args, **named))
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
+    """`np.linalg.norm`: the root of the sum of the squares, or another norm of vectors."""
+    rank = x.ndim if axis is None else len(axes_of(x, axis))
+    if ord is None or (ord == 2 and rank == 1) or (ord == "fro" and rank == 2):
+        squares = x.apply("abs2", x) if x._is_complex() else x * x
+        return np.sqrt(total(squares, axis, keepdims=keepdims))
+    found = {1: total, np.inf: whole("amax"), -np.inf: whole("amin")}.get(ord)
+    if rank != 1 or found is None:
+        how = "of vectors it is traced for 1, 2, inf and -inf; `axis=` says along what"
+        raise refused(f"`np.linalg.norm` is not traced for the order {ord} here", how)
+    return found(np.abs(x), axis, keepdims=keepdims)
+
+
+def extreme(fn: str) -> Callable[..., Any]:
+    """`np.argmax`, `np.argmin`: the first index of the greatest or least element, or of a NaN."""
+
+    def of_vector(x: Any) -> Any:
+        if x.ndim != 1:
+            x = reshaped(x, -1)
+        best = x._new(Op(fn, (x.term,)))
+        n = x.shape[0]
+        return whole("amin")(where((x == best) | (x != x), iota(n), n))
+
+    def made(x: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        _plain("argmax", out=out)
+        return reduced(of_vector, x, axis, keepdims)
+
+    return made
+
+
+def truth(name: str) -> Callable[..., Any]:
+    """`np.any`, `np.all`."""
+
+    def of(x: Any) -> Any:
+        holds = x if elem_type(x.term.type) == BOOL else x != 0
+        if not x.ndim:
+            return holds
+        if name == "any":
+            return total(where(holds, 1, 0)) > 0
+        return total(where(holds, 0, 1)) == 0
+
+    def made(x: Any, axis: Any = None, out: Any = None, keepdims: Any = False, **more: Any) -> Any:
+        _plain(name, out=out, **more)
+        return reduced(of, x, axis, keepdims)
+
+    return made
+
+
+def counted(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    """`np.count_nonzero`."""
+    holds = x if elem_type(x.term.type) == BOOL else x != 0
+    return total(where(holds, 1, 0), axis, keepdims=keepdims)
+
+
+def clipped(
+    x: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None
+) -> Any:
     """`np.clip`: at least the one number, and at most the other."""
+    low, high = a_min if min is None else min, a_max if max is None else max
     if low is not None:
         x = np.maximum(x, low)
     return x if high is None else np.minimum(x, high)
 
 
-def flipped(x: Any, axis: Any = None) -> Any:
-    """`np.flip`: the first axis from its end."""
-    if axis != 0 and x.ndim != 1:
-        raise refused("`np.flip` is traced along the first axis")
-    n, k = length_of(x.recorder, x.term), Var(x.recorder.names.new("k"))
-    at = Op("-", (Op("-", (n, Num(1))), k))
-    return x._new(Each(Lam((k.name,), Index(x.term, (at,))), (Prim("iota", (n,)),)))
+def cumulated(fn: str) -> Callable[..., Any]:
+    """`np.cumsum`, `np.cumprod`."""
 
+    def of_vector(x: Any) -> Any:
+        if fn == "+":
+            return x._new(Op("scan_left", (x.term,)))
+        one = x._new(Op("identity", (Num(1),))) if is_integer(x) else 1.0
+        return folded("scanl")(lambda s, a: s * a, one, x)[1:]
 
-def trace(x: Any) -> Any:
-    """`np.trace`: the sum of the diagonal of a matrix with as many rows as columns, or less."""
-    if x.ndim != 2:
-        raise refused("`np.trace` is traced of a matrix")
-    return numpy_sum(mapped(lambda i: x[i][i], iota(np.minimum(*x.shape))), "sum")
-
-
-def norm(x: Any) -> Any:
-    """`np.linalg.norm` of all elements: the root of the sum of their squares."""
-    return np.sqrt(numpy_sum(x * x, "sum"))
-
-
-def stacked(arrays: Any) -> Any:
-    """`np.stack`: values of one shape as the rows of an array."""
-    parts = (
-        [a for a in arrays if isinstance(a, Traced)] if isinstance(arrays, (tuple, list)) else []
-    )
-    if not parts or len(parts) < len(arrays):
-        raise refused("`np.stack` is traced of a list of traced values")
-    *others, body = (a.term for a in parts)
-    k = Var(recorder_of(*parts).names.new("k"))
-    for j, one in reversed(list(enumerate(others))):
-        body = If(Op("==", (k, Num(j))), one, body)
-    return parts[0]._new(Each(Lam((k.name,), body), (Prim("iota", (Num(len(parts)),)),)))
-
-
-def like(value: float) -> Callable[..., Any]:
-    def made(x: Any, dtype: Any = None) -> Any:
-        made = x._new(Op("spread_like", (Num(value), x.term)))
-        return made if dtype is None else made.astype(dtype)
+    def made(x: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        _plain("cumsum" if fn == "+" else "cumprod", out=out)
+        return along(of_vector, _widened(x if dtype is None else x.astype(dtype)), axis)
 
     return made
 
 
-def whole(fn: str) -> Callable[..., Any]:
-    """A function of all elements, or along an axis."""
+def taken(x: Any, indices: Any, axis: Any = None) -> Any:
+    """`np.take`."""
+    x, k = (reshaped(x, -1), 0) if axis is None else (x, axis_of(x, axis))
+    return x[(*[slice(None)] * k, indices)]
 
-    def made(x: Any, axis: Any = None, **named: Any) -> Any:
-        return numpy_sum(x, fn, axis, **named)
+
+def selected(conditions: Any, values: Any, default: Any = 0) -> Any:
+    """`np.select`: the value of the first condition that holds."""
+    for c, v in reversed(list(zip(conditions, values, strict=True))):
+        default = where(c, v, default)
+    return default
+
+
+def averaged(x: Any, axis: Any = None, weights: Any = None) -> Any:
+    """`np.average`."""
+    if weights is None:
+        return mean(x, axis)
+    return total(x * weights, axis) / total(weights, axis)
+
+
+def integrated(y: Any, x: Any = None, dx: Any = 1.0) -> Any:
+    """`np.trapezoid` of a vector."""
+    if y.ndim != 1:
+        raise refused("`np.trapezoid` is traced of vectors")
+    widths = dx if x is None else x[1:] - x[:-1]
+    return total(widths * (y[1:] + y[:-1]) / 2)
+
+
+def crossed(a: Any, b: Any) -> Any:
+    """`np.cross` of two vectors of three numbers."""
+    if [np.shape(v) for v in (a, b)] != [(3,), (3,)]:
+        raise refused("`np.cross` is traced of vectors of length 3", 'their type is `f64["3"]`')
+    return stacked([a[i] * b[j] - a[j] * b[i] for i, j in ((1, 2), (2, 0), (0, 1))])
+
+
+def multiplied(a: Any, b: Any) -> Any:
+    """`a @ b`, also of arrays of matrices."""
+    if max(np.ndim(a), np.ndim(b)) <= 2:
+        return recorder_first(a, b).apply("@", a, b)
+    if np.ndim(a) == np.ndim(b):
+        return mapped(multiplied, a, b)
+    if np.ndim(a) > np.ndim(b) and np.ndim(b) <= 2:
+        return mapped(lambda row: multiplied(row, b), a)
+    if np.ndim(a) == 2:
+        return mapped(lambda row: multiplied(a, row), b)
+    raise refused("arrays of matrices are multiplied with as many, or with one")
+
+
+def dotted(a: Any, b: Any) -> Any:
+    """`np.dot` of numbers, vectors and matrices."""
+    if not (np.ndim(a) and np.ndim(b)):
+        return a * b
+    if max(np.ndim(a), np.ndim(b)) > 2:
+        raise refused("`np.dot` is traced of vectors and matrices", "`a @ b`, or `np.einsum`")
+    return multiplied(a, b)
+
+
+def inner(a: Any, b: Any) -> Any:
+    return dotted(a, b.T) if np.ndim(a) and np.ndim(b) else a * b
+
+
+def conjugate_dot(a: Any, b: Any) -> Any:
+    """`np.vdot`: of all elements, the first conjugated."""
+    a, b = (v if isinstance(v, Traced) else alike([v], "vdot")[0] for v in (a, b))
+    return dotted(reshaped(a.conj(), -1), reshaped(b, -1))
+
+
+def outer(a: Any, b: Any) -> Any:
+    a, b = (reshaped(v, -1) if isinstance(v, Traced) and v.ndim > 1 else v for v in (a, b))
+    if not (np.ndim(a) and np.ndim(b)):
+        raise refused("`np.outer` is traced of vectors and matrices")
+    return recorder_first(a, b).apply("outer", a, b)
+
+
+def contracted(a: Any, b: Any, axes: Any = 2) -> Any:
+    """`np.tensordot` over the last axes of the one and the first of the other."""
+    if not isinstance(axes, int) or not 0 <= axes <= min(np.ndim(a), np.ndim(b)):
+        raise refused("`np.tensordot` is traced for a number of axes", "`np.einsum` names them")
+    first, second = "abcdefgh"[: np.ndim(a) - axes], "ijklmnop"[: np.ndim(b) - axes]
+    both = "qrstuvwx"[:axes]
+    return einsum(f"{first}{both},{both}{second}->{first}{second}", a, b)
+
+
+def like(value: float | None) -> Callable[..., Any]:
+    """`np.zeros_like` and its like."""
+
+    def made(x: Any, *given: Any, dtype: Any = None) -> Any:
+        fill = given[0] if value is None else value
+        if value is not None and given:
+            dtype = given[0]
+        out = x._new(Op("spread_like", (term_of(fill), x.term))) if x.ndim else x * 0 + fill
+        return out if dtype is None else out.astype(dtype)
 
     return made
+
+
+def copied(x: Any) -> Any:
+    return Traced(x.recorder, x.term)
 
 
 def recorder_first(*values: Any) -> Traced:
     return next(v for v in values if isinstance(v, Traced))
-
-
-def _ranks(a: Any, b: Any) -> bool:
-    return bool(np.ndim(a) and np.ndim(b))
 
 
 ARRAY_FUNCTIONS.update(
@@ -179,27 +317,65 @@ ARRAY_FUNCTIONS.update(
             for name in (row.name, row.name.removeprefix("a"))
         },
         "mean": mean,
-        "where": where,
-        "dot": lambda a, b: recorder_first(a, b).apply("@", a, b) if _ranks(a, b) else a * b,
-        "inner": lambda a, b: recorder_first(a, b).apply("@", a, b.T) if _ranks(a, b) else a * b,
+        "average": averaged,
         "var": variance,
-        "std": lambda x: np.sqrt(variance(x)),
+        "std": deviation,
         "linalg.norm": norm,
+        "ptp": lambda x, axis=None, keepdims=False: (
+            whole("amax")(x, axis, keepdims=keepdims) - whole("amin")(x, axis, keepdims=keepdims)
+        ),
+        "any": truth("any"),
+        "all": truth("all"),
+        "count_nonzero": counted,
+        "argmax": extreme("amax"),
+        "argmin": extreme("amin"),
+        "where": where,
+        "select": selected,
         "clip": clipped,
-        "flip": flipped,
+        "matmul": multiplied,
+        "dot": dotted,
+        "inner": inner,
+        "vdot": conjugate_dot,
+        "outer": outer,
+        "tensordot": contracted,
+        "einsum": einsum,
+        "cross": crossed,
+        "trapezoid": integrated,
+        "cumsum": cumulated("+"),
+        "cumprod": cumulated("*"),
+        "diff": difference,
+        "trace": lambda x: total(diagonal(x)),
+        "diagonal": diagonal,
+        "diag": diagonal_or_matrix,
+        "tril": triangle("<="),
+        "triu": triangle(">="),
+        "transpose": lambda x, *axes: transposed(
+            x, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
+        ),
+        "swapaxes": swapped,
+        "moveaxis": moved,
+        "reshape": reshaped,
+        "ravel": lambda x: reshaped(x, -1),
+        "squeeze": squeezed,
+        "expand_dims": expanded,
+        "broadcast_to": spread,
+        "concatenate": concatenated,
         "stack": stacked,
-        "cumprod": lambda x: folded("scanl")(lambda s, a: s * a, 1.0, x)[1:],
-        "trace": trace,
-        "vdot": lambda a, b: recorder_first(a, b).apply("@", a, b),
-        "outer": lambda a, b: recorder_first(a, b).apply("outer", a, b),
-        "transpose": lambda x: x.T,
-        "cumsum": lambda x, axis=None: x._new(Op("scan_left", (x.term,))),
+        "hstack": beside,
+        "vstack": above,
+        "append": lambda x, v: beside([reshaped(x, -1), v]),
+        "repeat": repeated,
+        "tile": tiled,
+        "flip": flipped,
+        "roll": rolled,
+        "take": taken,
+        "copy": copied,
         "zeros_like": like(0.0),
         "ones_like": like(1.0),
-        "take": lambda x, k: x[k],
-        "concatenate": concatenated,
-        "roll": rolled,
-        "diff": difference,
+        "full_like": like(None),
+        "angle": lambda x: x.apply("angle", x),
+        "real": lambda x: x.real,
+        "imag": lambda x: x.imag,
         "shape": lambda x: x.shape,
         "ndim": lambda x: x.ndim,
         "size": lambda x: x.size,

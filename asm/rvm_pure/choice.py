@@ -157,15 +157,21 @@ class Choice:
 
 
 def choose(d: Definition, run: Callable[[Form], Cost], mode: Callable[[], Cost]) -> Choice:
-    """The cheapest form, by the work of its run; gradient mode where there is no other account."""
-    found = forms(d)
-    if found[0].work is not None:
-        best = found[0]
-        found[0] = _ran(best, lambda: run(best))
-    best, own = found[0], _ran(Form(MODE), mode)
+    """The cheapest form, by the work of its run; gradient mode where there is no other account.
+
+    A run costs no less than its term, so a term that costs more than gradient mode is not run.
+    """
+    found, own = forms(d), _ran(Form(MODE), mode)
+    best, least = found[0], None if own.run is None else own.run.total
+    if best.work is not None and (least is None or best.work.total < least):
+        best = found[0] = _ran(best, lambda: run(best))
     here = "gradient mode of the program"
     if own.run is None:
         name, why = MODE, f"{here}, as what it costs is not known: {own.without}"
+    elif best.run is None and best.work is not None and best.work.total >= own.run.total:
+        name = MODE
+        most = f"the term of `{best.name}` costs {best.work.total:,}"
+        why = f"{here}, at a cost of {own.run.total:,}; {most}"
     elif best.run is None:
         name, why = MODE, f"{here}, as what others cost is not known: {best.without}"
     elif best.run.total < own.run.total:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextvars import ContextVar
 from inspect import signature
 from typing import Any
 
 from rvm.types import I64
-from rvm_pure.recorder import Recorder, refused
+from rvm_pure.recorder import ACTIVE, Recorder, refused
 from rvm_pure.terms import Each, Fold, If, Loop, Prim, Term, Update
 from rvm_pure.traced import Traced, element_type, term_of, value_of
-
-ACTIVE: ContextVar[Recorder | None] = ContextVar("trace", default=None)
-"""The trace of the function that is run."""
 
 
 def recorder_of(*values: Any) -> Recorder:

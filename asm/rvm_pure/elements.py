@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from rvm.isa import FUNCTIONS
 from rvm.types import BOOL, I64, Scalar
@@ -13,6 +14,7 @@ from rvm_pure.terms import (
     Fold,
     If,
     Index,
+    Lam,
     Let,
     Names,
     Num,
@@ -23,11 +25,13 @@ from rvm_pure.terms import (
     Tup,
     Update,
     Var,
+    binders,
     free,
     names_in,
+    rebuild,
     substitute,
 )
-from rvm_pure.types import Arr, Product, Type, dims, parts
+from rvm_pure.types import Arr, Product, Size, Type, dims, parts
 
 _ONE = Num(1, type=I64)
 
@@ -58,6 +62,9 @@ def elem(e: Term, i: Term, names: Names) -> Term:
             for p, a in reversed(list(zip(own.params, arrays, strict=True))):
                 body = Let(p, elem(a, i, names), body, **at)  # type: ignore[arg-type]
             return body
+        case Let(p, a, b):
+            own = substitute(Lam((p,), b), {}, names)
+            return Let(own.params[0], a, elem(own.body, i, names), **at)  # type: ignore[arg-type]
         case If(c, a, b):
             return If(c, elem(a, i, names), elem(b, i, names), **at)  # type: ignore[arg-type]
         case Update(of, (k, *more), v):
@@ -70,13 +77,25 @@ def elem(e: Term, i: Term, names: Names) -> Term:
             if not isinstance(a, Var):
                 raise Hard(a)
             return Index(a, (elem(k, i, names),), **at)  # type: ignore[arg-type]
+        case Op("outer", (a, b)):
+            return Op("*", (elem(a, i, names), b), **at)  # type: ignore[arg-type]
         case Op("spread_like", (a, _)) if isinstance(a.type, Scalar) and len(dims(t)) == 1:
             return a
         case Op(fn, args) if FUNCTIONS[fn].is_elementwise:
-            if all(isinstance(a.type, Scalar) or dims(a.type or t) == dims(t) for a in args):
-                found = [a if isinstance(a.type, Scalar) else elem(a, i, names) for a in args]
-                return Op(fn, tuple(found), **at)  # type: ignore[arg-type]
+            return Op(fn, tuple(_broadcast(a, t, i, names) for a in args), **at)  # type: ignore[arg-type]
     raise Hard(e)
+
+
+def _broadcast(a: Term, t: Arr, i: Term, names: Names) -> Term:
+    """What an operand of elementwise functions contributes to element i of a result of type t."""
+    rank, own = len(dims(t)), dims(a.type or t)
+    if len(own) < rank:
+        return a  # It is combined with each row.
+    if own[0] == dims(t)[0]:
+        return elem(a, i, names)
+    if own[0] == Size("", 1):
+        return elem(a, Num(0, type=I64), names)
+    raise Hard(a)
 
 
 def length(e: Term) -> Term:
@@ -97,11 +116,15 @@ def length(e: Term) -> Term:
             return length(a)
         case Let(p, a, b):
             n = length(b)
+            if isinstance(p, str) and isinstance(a.type, Arr):
+                n = _known(n, Op("len", (Var(p),)), length(a))
             return Let(p, a, n, type=I64) if set(names_in(p)) & set(free(n)) else n
         case Op("scatter", (_, _, n)):
             return n
         case Op("gather" | "spread_like" | "sum_like", (_, k)):
             return length(k)
+        case Op("scan_left" | "scan_right", (a,)):
+            return length(a)
         case Op("transpose", (a,)):
             return Op("dim", (a, _ONE), type=I64)
         case Op("matmul" | "@" | "matvec" | "outer", (a, b)):
@@ -109,10 +132,28 @@ def length(e: Term) -> Term:
                 return length(a)
             return Op("dim", (b, _ONE), type=I64)
         case Op(fn, args) if FUNCTIONS[fn].is_elementwise and isinstance(e.type, Arr):
-            same = [a for a in args if a.type is not None and dims(a.type) == dims(e.type)]
+            full = (
+                a for a in args if a.type is not None and len(dims(a.type)) == len(dims(e.type))
+            )
+            same = [a for a in full if dims(a.type or I64)[0] == dims(e.type)[0]]
             if same:
                 return length(same[0])
     return Op("len", (e,), type=I64)
+
+
+def first_row(e: Term, t: Arr, names: Names) -> Term:
+    """The first element of an array of type t, whose lengths are those of all elements."""
+    if dims(t.elem):
+        with suppress(Hard):
+            return elem(e, Num(0, type=I64), names)
+    return Index(e, (Num(0, type=I64),), type=t.elem, start=e.start, end=e.end)
+
+
+def _known(e: Term, part: Op, by: Term) -> Term:
+    """A term with another for all that is equal to a part, apart from types."""
+    if isinstance(e, Op) and (e.fn, e.args) == (part.fn, part.args):
+        return by
+    return rebuild(e, lambda x: _known(x, part, by))
 
 
 def lengths(e: Term, t: Type) -> Iterator[Term]:
@@ -123,7 +164,7 @@ def lengths(e: Term, t: Type) -> Iterator[Term]:
             yield from lengths(part, item)
     elif isinstance(t, Arr):
         n = length(e) if t.length is None else size_term(t.length)
-        row = Index(e, (Num(0, type=I64),), type=t.elem)
+        row = first_row(e, t, Names({*binders(e), *free(e)}))
         # Of an array of tuples, each part is an array.
         for item in parts(t) or (t,):
             assert isinstance(item, Arr)

@@ -18,7 +18,7 @@ from rvm.codes.words import described
 from rvm.faults import UsageError
 from rvm.library.handle import FunctionHandle, Library
 from rvm.numbers import system
-from rvm.types import I64, Scalar
+from rvm.types import BOOL, F64, I64, Scalar
 from rvm_pure import gradient as gradients
 from rvm_pure.account import Account, Row, run_of, run_with_adjoints
 from rvm_pure.assembler import read
@@ -42,8 +42,9 @@ from rvm_pure.keeping import ALL, Keep
 from rvm_pure.lowering import OUT, Lowering
 from rvm_pure.simplify import typed
 from rvm_pure.stages import STAGES, stage
-from rvm_pure.terms import tup
+from rvm_pure.terms import Let, Names, binders, free, tup
 from rvm_pure.types import Arr, Type, dims, elem_type, flat, is_tuple, leaves, parts
+from rvm_pure.uses import put_in
 from rvm_pure.zeros import zeros
 
 
@@ -197,8 +198,8 @@ class PureFunction:
 
     @property
     def _counting(self) -> FunctionHandle:
-        """The function for runs that are counted."""
-        return self._exchanged[self.name].with_options(max_steps=MOST_STEPS)
+        """The function for runs that are counted, too short to be worth machine code."""
+        return self._exchanged[self.name].with_options(max_steps=MOST_STEPS, engine="python")
 
     def _of(self, d: Definition) -> PureFunction:
         return PureFunction(d, self._declarations, self._keep)
@@ -309,7 +310,10 @@ class PureFunction:
         """The function of the lengths of the value's arrays."""
         d = self.definition
         assert d.body.type is not None
-        body = typed(tup(lengths(d.body, d.body.type)), gradients.variables(d))
+        e, names = d.body, Names({*binders(d.body), *free(d.body)})
+        while isinstance(e, Let) and isinstance(e.pattern, str):
+            e = put_in(e.body, e.pattern, e.value, names)
+        body = typed(tup(lengths(e, d.body.type)), gradients.variables(d))
         return self._of(replace(d, body=body, block=False))
 
     def given(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
@@ -360,8 +364,16 @@ def _apart(name: str, t: Type, v: Any) -> Iterator[Any]:
 
 
 def _joined(t: Type, values: Iterator[Any]) -> Any:
-    """A value of numbers and arrays in order; tuples of them as tuples."""
-    return tuple(_joined(item, values) for item in parts(t)) if is_tuple(t) else next(values)
+    """A value of numbers and arrays in order; tuples of them as tuples.
+
+    Numbers that are narrower than Python's are NumPy's.
+    """
+    if is_tuple(t):
+        return tuple(_joined(item, values) for item in parts(t))
+    v = next(values)
+    if isinstance(t, Scalar) and t not in (F64, I64, BOOL) and (t.is_integer or t.is_float):
+        return system(t).dtype.type(v)
+    return v
 
 
 __all__ = ["OUT", "PureFunction", "functions"]

@@ -70,7 +70,7 @@ def _strict(e: Term, names: Names, out: Lets) -> Term:
             return replace(e, args=(_strict(n, names, out), Var(name, type=a.type)))
         case Loop(p, init, var, n, body):
             first, count = _strict(init, names, out), _strict(n, names, out)
-            inner = _lift(lifted(body, names), {*names_in(p), var}, _runs(count), names, out)
+            inner = without(lifted(body, names), {*names_in(p), var}, loop_runs(count), names, out)
             return replace(e, init=first, count=count, body=inner)
     return rebuild(e, lambda x: _strict(x, names, out))
 
@@ -80,18 +80,22 @@ def _body(fn: Lam, array: Term, names: Names, out: Lets) -> Lam:
     size = array.type.length if isinstance(array.type, Arr) else None
     runs = None
     if isinstance(array, Var):
-        runs = _runs(Op("len", (array,), type=I64))
+        runs = loop_runs(Op("len", (array,), type=I64))
     elif size is not None and not size.more and size.name in names.taken:
-        runs = _runs(Var(size.name, type=I64))
-    return replace(fn, body=_lift(lifted(fn.body, names), bound, runs, names, out))
+        runs = loop_runs(Var(size.name, type=I64))
+    return replace(fn, body=without(lifted(fn.body, names), bound, runs, names, out))
 
 
-def _runs(count: Term) -> Term:
+def loop_runs(count: Term) -> Term:
+    """Whether a loop runs."""
     return Op(">", (count, Num(0, type=I64)), type=BOOL)
 
 
-def _lift(body: Term, bound: set[str], runs: Term | None, names: Names, out: Lets) -> Term:
-    """A loop's body without what takes work and names nothing that is bound in it."""
+def without(body: Term, bound: set[str], runs: Term | None, names: Names, out: Lets) -> Term:
+    """A loop's body without what takes work and names nothing that is bound in it.
+
+    `runs` is whether the loop runs, if that is known to be a term of what is bound outside of it.
+    """
     bound = {*bound, *binders(body)}
 
     def lift(e: Term) -> Term:

@@ -18,7 +18,7 @@ from rvm_pure.definition import Definition
 from rvm_pure.elements import elem
 from rvm_pure.expressions import PRODUCTS, Env, Hard, Value, bound, expression
 from rvm_pure.formulas import adjoint_gains
-from rvm_pure.invariants import lifted
+from rvm_pure.invariants import Lets, lifted, loop_runs, without
 from rvm_pure.keeping import ALL, Keep
 from rvm_pure.normal import normal
 from rvm_pure.ranges import pieces
@@ -316,7 +316,23 @@ class Lowering(States):
     def _elements(self, place: Value, e: Term, env: Env, fresh: bool) -> list[Stat]:
         i = self.names.new("i")
         var = Var(i, type=I64, start=e.start, end=e.end)
-        one, n, node = elem(e, var, self.names), self.length(e), self.ref(i, e)
+        one, n = elem(e, var, self.names), self.length(e)
+        once: Lets = []
+        one = without(one, {i}, loop_runs(n), self.names, once)
+
+        def held(k: int, inner: Env) -> list[Stat]:
+            """The loop over what all elements of a broadcast row have in common."""
+            if k == len(once):
+                return self._repeated(place, one, i, n, e, inner, fresh)
+            return self._held(*once[k], inner, lambda more: held(k + 1, more))
+
+        return held(0, env)
+
+    def _repeated(
+        self, place: Value, one: Term, i: str, n: Term, e: Term, env: Env, fresh: bool
+    ) -> list[Stat]:
+        """A loop, or several over parts, that adds `one` to element i of a place, for all i < n."""
+        node = self.ref(i, e)
         inner = {**env, i: node}
         found = pieces(one, i, n)
         try:

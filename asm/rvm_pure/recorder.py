@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import sys
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 
 from rvm_asm.messages import Reporter
@@ -15,6 +16,9 @@ from rvm.faults import AssemblyError, UsageError, Where
 from rvm_pure.terms import Lam, Let, Names, Pattern, Term, Tup, Var
 from rvm_pure.types import Product, Type
 from rvm_pure.typing import Typer
+
+ACTIVE: ContextVar[Recorder | None] = ContextVar("trace", default=None)
+"""The trace of the function that is run."""
 
 _OURS = (Path(__file__).parent, Path(rvm.library.__file__).parent)
 
@@ -63,7 +67,10 @@ class Recorder:
                 raise
         except AssemblyError as error:
             first = error.diagnostics[0]
-            raise refused(first.message, first.hint) from None
+            hint = first.hint
+            if not hint and "arrays of one length" in first.message:
+                hint = "lengths that agree are one name, or one number, in the types of parameters"
+            raise refused(first.message, hint) from None
 
     def named(self, e: Term) -> Term:
         """The term's value by a name, which it has in the result."""

@@ -9,9 +9,9 @@ from rvm_asm.stats import AllocStat, For, OpStat, Routine, Stat
 
 from rvm.types import I64
 from rvm_pure.definition import Definition
-from rvm_pure.elements import length
+from rvm_pure.elements import first_row, length
 from rvm_pure.expressions import Env, Value, expression, field, indexed
-from rvm_pure.terms import Index, Names, Num, Op, Term, Var
+from rvm_pure.terms import Names, Num, Op, Term, Var
 from rvm_pure.types import Arr, Product, Size, Type, dims, elem_type
 from rvm_pure.typing import lengths_of
 
@@ -116,8 +116,7 @@ class Syntax:
         at: Term = e
         while isinstance(t, Arr):
             sizes.append(self.node(self.length(at), env))
-            t = t.elem
-            at = Index(at, (Num(0, type=I64),), type=t, start=e.start, end=e.end)
+            at, t = first_row(at, t, self.names), t.elem
         ref = self.type_of(t, None)
         ref.dims = sizes or None
         return Declared(plain(name), ref, e.start, e.end)

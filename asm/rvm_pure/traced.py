@@ -15,14 +15,21 @@ from rvm.isa.rows import reduction_by
 from rvm.isa.rules import OF_ARRAYS
 from rvm.types import BOOL, F64, Scalar
 from rvm_pure.lengths import size_term
-from rvm_pure.recorder import Recorder, caller, refused
+from rvm_pure.recorder import ACTIVE, Recorder, caller, refused
 from rvm_pure.slices import End, sliced
-from rvm_pure.terms import Each, Index, Num, Op, Proj, Term, Tup
+from rvm_pure.terms import Each, If, Index, Lam, Num, Op, Prim, Proj, Term, Tup, Var
 from rvm_pure.types import Arr, Product, dims, elem_type
 
-_OWN = ("apply", "recorder", "term")
+WRITTEN = 64
+"""The most numbers of an array from outside that become literals."""
+_TYPES = {"float64": "f64", "float32": "f32", "complex128": "c128"}
+_TYPES |= {
+    f"{word}{bits}": f"{word[0]}{bits}" for word in ("int", "uint") for bits in (8, 16, 32, 64)
+}
+_OWN = ("apply", "is_shared", "recorder", "term")
+_ARITHMETIC = ("+", "-", "*", "/", "//", "%", "**", "max", "min", "<", "<=", ">", ">=", "==", "!=")
 _UNCHANGED = "`rvm.pure.update(x, i, value)` is a new array"
-_INDICES = "indices are whole numbers, slices, and traced arrays of whole numbers"
+_INDICES = "indices are whole numbers, slices, `None`, `...`, and arrays of whole numbers from 0 on"
 _PICKED = "`np.where(c, x, 0)` has as many as x"
 
 ARRAY_FUNCTIONS: dict[str, Callable[..., Any]] = {}
@@ -36,12 +43,14 @@ class NoAttribute(UsageError, AttributeError):
 class Traced:
     """A value of a function that is being traced."""
 
-    __slots__ = ("recorder", "term")
+    __slots__ = ("is_shared", "recorder", "term")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, recorder: Recorder, term: Term) -> None:
+    def __init__(self, recorder: Recorder, term: Term, is_shared: bool = False) -> None:
         self.recorder = recorder
         self.term = term
+        self.is_shared = is_shared
+        """Whether NumPy's array shares its memory: with a view, or with the caller's array."""
 
     def __repr__(self) -> str:
         return f"<traced value of type {self.term.type}>"
@@ -75,7 +84,27 @@ class Traced:
 
     @property
     def T(self) -> Any:  # noqa: N802
-        return self if self.ndim < 2 else self._new(Op("transpose", (self.term,)))
+        return _called("transpose", (self,), {})
+
+    @property
+    def real(self) -> Any:
+        return self.apply("real", self) if self._is_complex() else self
+
+    @property
+    def imag(self) -> Any:
+        return self.apply("imag", self) if self._is_complex() else self.apply("*", self, 0)
+
+    def conj(self) -> Any:
+        return self.apply("conj", self) if self._is_complex() else self
+
+    conjugate = conj
+
+    def flatten(self) -> Any:
+        return _called("copy", (_called("ravel", (self,), {}),), {})
+
+    def _is_complex(self) -> bool:
+        elem = elem_type(self.term.type or BOOL)
+        return isinstance(elem, Scalar) and elem.is_complex
 
     def _new(self, e: Term) -> Traced:
         return Traced(self.recorder, self.recorder.named(e))
@@ -87,6 +116,9 @@ class Traced:
         real = next(
             (t for t in known if isinstance(t, Scalar) and not t.is_integer and t != BOOL), None
         )
+        if fn in _ARITHMETIC and (fn == "/" or any(not _is_truth(t) for t in terms)):
+            # A truth value is 0 or 1 among numbers.
+            terms = [Traced(self.recorder, t)._number().term if _is_truth(t) else t for t in terms]
         if fn == "/" and real is None:
             real = F64
         if real is not None and FUNCTIONS[fn].rule not in OF_ARRAYS:
@@ -102,69 +134,114 @@ class Traced:
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **named: Any) -> Any:
         name = ufunc.__name__
         fn = UFUNCS.get(name, name)
-        if method == "reduce" and reduction_by(fn):
-            return ARRAY_FUNCTIONS[reduction_by(fn)](self, named.get("axis", 0))
-        if method == "accumulate" and name == "add":
-            return self._new(Op("scan_left", (self.term,)))
+        whole = {"and": "all", "or": "any"}.get(fn) or reduction_by(fn)
+        if method == "reduce" and whole:
+            return _called(whole, args, {"axis": 0, **named})
+        if method == "accumulate" and fn in ("+", "*"):
+            return _called("cumsum" if fn == "+" else "cumprod", args, {"axis": 0, **named})
+        if method == "__call__" and name in ARRAY_FUNCTIONS:
+            return _called(name, args, named)
         if named.get("out") is not None:
             raise refused(f"`np.{name}` is traced without `out`", _UNCHANGED)
+        if method == "outer" and fn in FUNCTIONS:
+            a, b = args
+            return self.apply(fn, a[(..., *[None] * np.ndim(b))] if np.ndim(a) else a, b)
         if method != "__call__" or fn not in FUNCTIONS:
             what = f"np.{name}" if method == "__call__" else f"np.{name}.{method}"
-            raise refused(f"`{what}` cannot be traced", _hint(name))
-        if named.keys() - {"out", "where", "casting", "order", "dtype", "subok"}:
-            raise refused(f"`np.{name}` is traced without further arguments")
+            raise refused(f"`{what}` cannot be traced", _LISTED)
+        if named:
+            words = ", ".join(f"`{n}`" for n in named)
+            raise refused(f"`np.{name}` is traced without {words}", "`np.where(c, a, b)` chooses")
         return self.apply(fn, *args)
 
     def __array_function__(self, func: Any, types: Any, args: Any, named: Any) -> Any:
         name = f"{func.__module__}.{func.__name__}".removeprefix("numpy.")
         if name not in ARRAY_FUNCTIONS:
-            raise refused(f"`np.{name}` cannot be traced", _hint(func.__name__))
+            raise refused(f"`np.{name}` cannot be traced", _LISTED)
         return _called(name, args, named)
 
     def __getitem__(self, key: Any) -> Any:
         keys = key if isinstance(key, tuple) else (key,)
-        out: Traced = self
+        if sum(k is Ellipsis for k in keys) > 1:
+            raise refused("an index has one `...` only")
         for k, one in enumerate(keys):
-            if isinstance(one, slice):
-                return out._rows(one, keys[k + 1 :])
-            out = out._item(one)
-        return out
+            if one is Ellipsis:
+                named = sum(x is not None for x in keys) - 1
+                keys = (*keys[:k], *[slice(None)] * (self.ndim - named), *keys[k + 1 :])
+                break
+        return self._part(tuple(map(_index, keys)))
 
-    def _rows(self, one: slice, rest: tuple[Any, ...]) -> Any:
-        if one == slice(None, None, -1) and not rest:
-            return _called("flip", (self,), {"axis": 0})
-        if one.step not in (None, 1):
-            how = "`x[::-1]` goes back, `rvm.pure.map(lambda i: x[2 * i], rvm.pure.iota(k))` skips"
-            raise refused(f"a slice is traced with the step 1 only, not {one.step}", how)
-        start, stop = map(_end, (one.start, one.stop))
-        out = Traced(self.recorder, sliced(self.recorder, self.term, start, stop))
-        if not rest:
-            return out
-        fn = out.recorder.function(
-            [element_type(out.term)], lambda row: term_of(value_of(out.recorder, row)[rest])
-        )
-        return out._new(Each(fn, (out.term,)))
-
-    def _item(self, i: Any) -> Traced:
-        if not isinstance(i, (Traced, int, np.integer)):
-            what = "`None`" if i is None else described(i)
-            raise refused(f"{what} is not an index of a traced array", _INDICES)
+    def _part(self, keys: tuple[Any, ...]) -> Any:
+        """The part with some indices, of which the first is taken first."""
+        if not keys:
+            return self
+        one, rest = keys[0], keys[1:]
+        if one is None:
+            return self._new(Prim("replicate", (Num(1), term_of(self._part(rest)))))
         if self.ndim == 0:
             raise refused("a number has no elements", "there are more indices than dimensions")
-        if isinstance(i, Traced) and elem_type(i.term.type or BOOL) == BOOL:
-            raise refused("how many elements a condition picks is not known", _PICKED)
-        if isinstance(i, (int, np.integer)) and i < 0:
-            i = self.shape[0] + int(i)
-        return self._new(Index(self.term, (term_of(i),)))
+        if isinstance(one, slice):
+            self.is_shared = True
+            start, stop = _end(one.start), _end(one.stop)
+            step = 1 if one.step is None else one.step
+            if not isinstance(step, int) or step == 0:
+                raise refused("the step of a slice is a number that is written, and not 0")
+            return Traced(
+                self.recorder, sliced(self.recorder, self.term, start, stop, step), True
+            )._rows(rest)
+        if isinstance(one, Traced) and one.ndim:
+            if not any(isinstance(k, Traced) and k.ndim for k in rest):
+                if self.ndim == 1:
+                    return self._new(Index(self.term, (one.term,)))._rows(rest)
+                rows = self.recorder.function(
+                    [element_type(one.term)], lambda i: Index(self.term, (i,))
+                )
+                return self._new(Each(rows, (one.term,)))._rows(rest)
+            many = [k for k in keys if isinstance(k, Traced) and k.ndim == 1]
+            if len(many) < len(keys):
+                raise refused("several arrays of indices are one for each of the first axes")
+            fn = self.recorder.function(
+                [element_type(k.term) for k in many],
+                lambda *at: term_of(self._part(tuple(value_of(self.recorder, i) for i in at))),
+            )
+            return self._new(Each(fn, tuple(k.term for k in many)))
+        if any(isinstance(k, slice) or k is None for k in rest) and any(
+            isinstance(k, Traced) and k.ndim for k in rest
+        ):
+            how = "`x[i][:, k]` takes the one part after the other"
+            raise refused("a number, a slice and an array of indices are not mixed", how)
+        if isinstance(one, int) and one < 0:
+            one = self.shape[0] + one
+        row = self._new(Index(self.term, (term_of(one),)))
+        row.is_shared = self.is_shared = True
+        return row._part(rest)
 
-    def astype(self, t: Any) -> Any:
-        names = {"float64": "f64", "float32": "f32", "int64": "i64", "complex128": "c128"}
-        name = names.get(str(np.dtype(t)))
+    def _rows(self, keys: tuple[Any, ...]) -> Any:
+        """The same part of each row."""
+        if not keys:
+            return self
+        fn = self.recorder.function(
+            [element_type(self.term)],
+            lambda row: term_of(value_of(self.recorder, row)._part(keys)),
+        )
+        out = self._new(Each(fn, (self.term,)))
+        out.is_shared = True
+        return out
+
+    def astype(self, dtype: Any, copy: bool = True) -> Any:
+        name = _TYPES.get(str(np.dtype(dtype)))
         if name is None:
             raise refused(
-                f"`astype` is not traced to {np.dtype(t)}", f"it is to {', '.join(names)}"
+                f"`astype` is not traced to {np.dtype(dtype)}", f"it is to {', '.join(_TYPES)}"
             )
-        return self._new(Op(name, (self.term,)))
+        return self._new(Op(name, (self._number().term,)))
+
+    def _number(self) -> Traced:
+        """The value, with numbers for truth values."""
+        assert self.term.type is not None
+        if elem_type(self.term.type) != BOOL:
+            return self
+        return self._new(Op("select", (self.term, Num(1), Num(0))))
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
@@ -186,7 +263,10 @@ class Traced:
         )
 
     def __len__(self) -> int:
-        self._untraceable("the lengths", "`x.shape[0]` is the length, as a traced number")
+        n = self.shape[0] if self.ndim else None
+        if not isinstance(n, int):
+            self._untraceable("the lengths", "`x.shape[0]` is the length, as a traced number")
+        return n
 
     def __float__(self) -> float:
         self._untraceable("the numbers", "functions of `math` are not traced, NumPy's are")
@@ -198,19 +278,45 @@ class Traced:
         self._untraceable("the numbers", how)
 
     def __iter__(self) -> Any:
-        self._untraceable("the elements", "`rvm.pure.map(f, x)`, `rvm.pure.reduce(f, init, x)`")
+        n = self.shape[0] if self.ndim else None
+        if not isinstance(n, int):
+            self._untraceable("the elements", "`rvm.pure.map(f, x)`, `rvm.pure.reduce(f, init, x)`")
+        return iter([self[k] for k in range(n)])
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise refused("a traced array does not change", _UNCHANGED)
 
     def __array__(self, *args: Any, **named: Any) -> Any:
-        how = "arrays are made by `np.concatenate`, `rvm.pure.map`, `rvm.pure.replicate`"
+        how = "arrays are made by `np.stack([a, b])`, `np.concatenate`, `rvm.pure.iota(n)`"
         raise refused("the function called here needs numbers, not traced values", how)
+
+
+def _is_truth(e: Term) -> bool:
+    if isinstance(e, Num):
+        return isinstance(e.value, bool)
+    return e.type is not None and elem_type(e.type) == BOOL
 
 
 def _operator(fn: str, swapped: bool = False) -> Any:
     def operator(self: Traced, other: Any) -> Any:
         return self.apply(fn, other, self) if swapped else self.apply(fn, self, other)
+
+    return operator
+
+
+def _in_place(fn: str) -> Any:
+    def operator(self: Traced, other: Any) -> Any:
+        out = self.apply(fn, self, other)
+        if self.ndim == 0:
+            return out
+        if out.term.type != self.term.type:
+            what = f"an array of type {self.term.type} does not take values of type {out.term.type}"
+            raise refused(what, f"`x = x {fn} …` is a new array")
+        if self.is_shared:
+            how = f"`x = x {fn} …` is a new array"
+            raise refused(f"`{fn}=` would change an array that is also used elsewhere", how)
+        self.term = out.term
+        return self
 
     return operator
 
@@ -221,6 +327,7 @@ _COMPARED = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=
 for _word, _fn in _BINARY.items():
     setattr(Traced, f"__{_word}__", _operator(_fn))
     setattr(Traced, f"__r{_word}__", _operator(_fn, True))
+    setattr(Traced, f"__i{_word}__", _in_place(_fn))
 for _word, _fn in _COMPARED.items():
     setattr(Traced, f"__{_word}__", _operator(_fn))
 for _word, _fn in {"neg": "neg", "abs": "abs", "invert": "~"}.items():
@@ -235,32 +342,26 @@ def _called(name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         raise refused(f"`np.{name}` is traced with plain arguments only") from None
 
 
+def _product(swapped: bool) -> Any:
+    return lambda self, other: _called("matmul", (other, self) if swapped else (self, other), {})
+
+
+for _word, _swapped in {"matmul": False, "rmatmul": True}.items():
+    setattr(Traced, f"__{_word}__", _product(_swapped))
+
+
 def _method(name: str) -> Any:
     return lambda self, *args, **named: _called(name, (self, *args), named)
 
 
-METHODS: tuple[str, ...] = (
-    "sum",
-    "prod",
-    "max",
-    "min",
-    "mean",
-    "var",
-    "std",
-    "dot",
-    "clip",
-    "cumsum",
-    "cumprod",
-)
-METHODS += ("trace", "transpose", "take")
+METHODS: tuple[str, ...] = ("sum", "prod", "max", "min", "mean", "var", "std", "any", "all")
+METHODS += ("argmax", "argmin", "dot", "clip", "cumsum", "cumprod", "trace", "diagonal", "take")
+METHODS += ("transpose", "swapaxes", "reshape", "ravel", "squeeze", "repeat", "copy")
 for _word in METHODS:
     setattr(Traced, _word, _method(_word))
 
 
-def _hint(name: str) -> str:
-    near = [n for n in {**UFUNCS, **ARRAY_FUNCTIONS} if n[:3] == name[:3]]
-    known = ", ".join(sorted(near)[:6] or ARRAY_FUNCTIONS)
-    return f"traced are {known}" + ", and functions of numbers" * (not near)
+_LISTED = "docs/pure.md lists NumPy's functions that are traced"
 
 
 def term_of(v: Any) -> Term:
@@ -274,12 +375,35 @@ def term_of(v: Any) -> Term:
     if isinstance(v, (tuple, list)):
         return Tup(tuple(map(term_of, v)))
     hint = "a value is a number, an array or a tuple of such"
-    if isinstance(v, np.ndarray):
-        hint = "an array that the function needs is a parameter"
+    recorder = ACTIVE.get()
+    if isinstance(v, np.ndarray) and v.dtype.kind in "biufc":
+        if recorder is not None and v.size <= WRITTEN:
+            return _written(recorder, v)
+        hint = f"an array of more than {WRITTEN} numbers is a parameter"
     raise refused(f"{described(v)} cannot be part of a trace", hint)
 
 
-def value_of(recorder: Recorder, e: Term) -> Any:
+def _written(recorder: Recorder, v: Any) -> Term:
+    """An array of numbers as a term that has them as literals."""
+    if v.ndim == 0:
+        one = v.item()
+        return Num(one, "i64") if type(one) is int else Num(one)
+    n = (Num(len(v)),)
+    if len(v) == 0 or (v == v.reshape(-1)[:1]).all():
+        one = v[0] if len(v) else np.zeros(v.shape[1:], v.dtype)
+        return Prim("replicate", (*n, _written(recorder, np.asarray(one))))
+    k = recorder.names.new("k")
+
+    def of(first: int, end: int) -> Term:
+        if end == first + 1:
+            return _written(recorder, v[first])
+        half = (first + end) // 2
+        return If(Op("<", (Var(k), Num(half))), of(first, half), of(half, end))
+
+    return recorder.typed(Each(Lam((k,), of(0, len(v))), (Prim("iota", n),)))
+
+
+def value_of(recorder: Recorder, e: Term, is_shared: bool = False) -> Any:
     """A term as the traced function sees it: tuples as tuples."""
     if isinstance(e.type, Product):
         items = (
@@ -287,8 +411,26 @@ def value_of(recorder: Recorder, e: Term) -> Any:
             if isinstance(e, Tup)
             else [recorder.typed(Proj(k, e)) for k in range(len(e.type.items))]
         )
-        return tuple(value_of(recorder, x) for x in items)
-    return Traced(recorder, e)
+        return tuple(value_of(recorder, x, is_shared) for x in items)
+    return Traced(recorder, e, is_shared)
+
+
+def _index(v: Any) -> Any:
+    """An index as a number, a slice, None or a traced value."""
+    if isinstance(v, (list, np.ndarray)) and np.ndim(v):
+        made = np.asarray(v)
+        recorder = ACTIVE.get()
+        if made.dtype.kind in "iu" and recorder is not None and (made >= 0).all():
+            return Traced(recorder, recorder.named(term_of(made)))
+    if isinstance(v, Traced):
+        if elem_type(v.term.type or BOOL) == BOOL:
+            raise refused("how many elements a condition picks is not known", _PICKED)
+        return v
+    if v is None or isinstance(v, slice):
+        return v
+    if not isinstance(v, (int, np.integer)) or isinstance(v, bool):
+        raise refused(f"{described(v)} is not an index of a traced array", _INDICES)
+    return int(v)
 
 
 def _end(v: Any) -> End:

@@ -9,8 +9,7 @@ import rvm_pure.array_functions  # noqa: F401  (enters what is traced of NumPy)
 from rvm.codes.words import described
 from rvm.faults import UsageError
 from rvm.types import I64
-from rvm_pure.combinators import ACTIVE
-from rvm_pure.recorder import Recorder, line_of
+from rvm_pure.recorder import ACTIVE, Recorder, line_of
 from rvm_pure.terms import Term, Var
 from rvm_pure.traced import term_of, value_of
 from rvm_pure.types import dims
@@ -24,7 +23,7 @@ def traced(f: Callable[..., Any], types: Mapping[str, Any]) -> Term:
             if n is not None and n.name:
                 recorder.env.setdefault(n.name, I64)
     recorder.names.taken |= set(recorder.env)
-    given = {name: value_of(recorder, Var(name, type=t)) for name, t in types.items()}
+    given = {name: value_of(recorder, Var(name, type=t), True) for name, t in types.items()}
     token = ACTIVE.set(recorder)
     try:
         return recorder.block(lambda: result_of(f, f(**given)))

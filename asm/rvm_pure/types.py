@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from rvm.isa.derivatives import adjoint_type
@@ -142,6 +142,18 @@ def from_machine(t: RegisterType, lengths: tuple[Length, ...]) -> Type:
     assert isinstance(t, Scalar) or hasattr(t, "elem")
     elem = t if isinstance(t, Scalar) else t.elem
     return array_of(elem, lengths)
+
+
+def outside(t: Type, names: Collection[str], value: Length = None) -> Type:
+    """A type where some names are not bound; the length `value` is what they stand for, if any."""
+    if isinstance(t, Product):
+        return Product(tuple(outside(item, names, value) for item in t.items))
+    if not isinstance(t, Arr):
+        return t
+    n = t.length
+    if n is not None and n.name in names:
+        n = None if value is None else value.plus(n.more)
+    return Arr(outside(t.elem, names, value), n)
 
 
 def together(a: Length, b: Length) -> tuple[bool, Length]:

@@ -54,6 +54,7 @@ from rvm_pure.types import (
     elem_type,
     leaves,
     machine_type,
+    outside,
     together,
 )
 
@@ -164,7 +165,8 @@ class Typer:
                 value = self.term(value, env)
                 inner = {**env, **self.bind(p, value.type, e)}
                 body = self.term(body, inner, want)
-                return replace(e, value=value, body=body, type=body.type)
+                known = outside(_type(body), set(names_in(p)), size_of(value))
+                return replace(e, value=value, body=body, type=known)
             case Tup(items):
                 wants = want.items if isinstance(want, Product) else ()
                 if len(wants) != len(items):

@@ -63,9 +63,9 @@ FUNCTIONS: list[tuple[Callable[..., Any], dict[str, Any], tuple[Any, ...]]] = [
 def same(have: Any, want: Any) -> bool:
     if isinstance(want, tuple):
         return all(same(a, b) for a, b in zip(have, want, strict=True))
-    return bool(
-        np.shape(have) == np.shape(want) and np.allclose(have, want, rtol=1e-14, atol=1e-14)
-    )
+    close = 1e-6 if np.asarray(want).dtype == np.float32 else 1e-14
+    fits = np.shape(have) == np.shape(want)
+    return bool(fits and np.allclose(have, want, rtol=close, atol=close, equal_nan=True))
 
 
 @wide
@@ -158,7 +158,7 @@ def wrong_shape(x: Any) -> Any:
 
 
 def closed_over(x: Any) -> Any:
-    return x + X  # line 1
+    return x + np.linspace(0, 1, 65)  # line 1
 
 
 @pytest.mark.parametrize(
@@ -206,6 +206,11 @@ ARRAYS = (1.5, X, M[:, :3], np.arange(8.0).reshape(2, 2, 2) / 3)
 TYPES = ("f64", VECTOR, MATRIX, "f64[a, b, c]")
 
 
+OTHERS = {"where", "take", "roll", "select", "tile", "repeat", "swapaxes", "moveaxis"}
+OTHERS |= {"einsum", "reshape", "broadcast_to", "vstack", "hstack", "cross", "angle", "full_like"}
+"""Functions with other arguments, which `test_numpy.py` has."""
+
+
 def of_arrays(name: str, more: dict[str, Any], count: int) -> Callable[..., Any]:
     """A function of NumPy with options, of one or two arrays."""
     f: Callable[..., Any] = operator.attrgetter(name)(np)
@@ -227,7 +232,7 @@ def test_functions_of_arrays_are_numpy_s_or_refused(name: str) -> None:
             f = of_arrays(name, more, len(ranks))
             try:
                 want = f(*args)
-            except (TypeError, ValueError, np.linalg.LinAlgError):
+            except (TypeError, ValueError, IndexError, np.linalg.LinAlgError):
                 continue
             try:
                 have = rvm.pure(f, **{n: TYPES[r] for n, r in zip("xy", ranks, strict=False)})(
@@ -236,11 +241,14 @@ def test_functions_of_arrays_are_numpy_s_or_refused(name: str) -> None:
             except UsageError as error:
                 assert error.code == "U060"
                 continue
+            except InputError as error:
+                assert error.code == "I004" and "`y`" in error.message
+                continue
             assert same(have, want), (ranks, more)
             if name not in ("size", "ndim", "shape"):
                 assert np.asarray(have).dtype == np.asarray(want).dtype, (ranks, more)
             seen += 1
-    assert seen or name in ("where", "take", "roll"), name
+    assert seen or name in OTHERS, name
 
 
 @pytest.mark.parametrize(
@@ -294,25 +302,26 @@ def mask(x: Any) -> Any:
 
 
 WRONG: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
-    (lambda x: np.sort(x), {"x": VECTOR}, "traced are"),
+    (lambda x: np.sort(x), {"x": VECTOR}, "docs/pure.md lists"),
     (lambda x: np.linalg.det(x), {"x": MATRIX}, "np.linalg.det"),
-    (lambda x: x[::-2], {"x": VECTOR}, "not -2"),
+    (lambda x: x[:: x.shape[0]], {"x": VECTOR}, "the step of a slice"),
+    (lambda x: x[0:1:0], {"x": VECTOR}, "and not 0"),
     (mask, {"x": VECTOR}, "`np.where(c, x, 0)`"),
-    (lambda x: x[[0, 1]], {"x": VECTOR}, "arrays of whole numbers"),
+    (lambda x: x[[0, -1]], {"x": VECTOR}, "whole numbers from 0 on"),
     (lambda x: x[1.5], {"x": VECTOR}, "1.5"),
-    (lambda x: x[:, None], {"x": VECTOR}, "`None` is not an index"),
+    (lambda x: x[..., 0, ...], {"x": MATRIX}, "one `...`"),
     (lambda x: x[0, 0], {"x": VECTOR}, "more indices than dimensions"),
-    (lambda x: x.max(keepdims=True), {"x": VECTOR}, "`np.max` is traced with an axis only"),
-    (lambda x: x[...], {"x": VECTOR}, "Ellipsis"),
-    (lambda x: np.sum(x, keepdims=True), {"x": VECTOR}, "`np.sum` is traced with an axis only"),
-    (lambda x: x.sum(axis=1), {"x": VECTOR}, "axis 1 of an array of 1 dimension"),
-    (lambda x: np.array([x[0], x[1]]), {"x": VECTOR}, "`np.concatenate`"),
+    (lambda x: x.max(initial=0.0), {"x": VECTOR}, "`np.max` is traced without `initial`"),
+    (lambda x: np.add(x, 1, where=x > 0), {"x": VECTOR}, "`np.add` is traced without `where`"),
+    (lambda x: x.sum(axis=1), {"x": VECTOR}, "no axis 1 of an array of 1 dimension"),
+    (lambda x: np.array([x[0], x[1]]), {"x": VECTOR}, "`np.stack([a, b])`"),
     (lambda x: np.zeros(x.shape) + x, {"x": VECTOR}, "`np.zeros_like(x)`"),
-    (lambda x: np.linspace(0, 1, 5) * x, {"x": VECTOR}, "shape [5]"),
+    (lambda x: np.linspace(0, 1, 5) * x, {"x": VECTOR}, "one number, in the types"),
     (lambda x: np.add(x, 1, out=x), {"x": VECTOR}, "without `out`"),
     (lambda x: {"a": x}, {"x": VECTOR}, "returns {'a': "),
     (lambda x: "a", {"x": VECTOR}, "a number, an array or a tuple"),
-    (lambda x: x.reshape(2, 2), {"x": VECTOR}, "no `reshape`"),
+    (lambda x: x.reshape(2, 2), {"x": VECTOR}, "is not seen to have the shape (2, 2)"),
+    (lambda x: x.reshape(2, -1), {"x": VECTOR}, "is not seen to have the shape (2, -1)"),
     (lambda x: x.astype(object), {"x": VECTOR}, "float64, float32"),
     (lambda x, y: x + y, {"x": VECTOR}, "no types are known of `y`"),
     (lambda x: x, {"x": VECTOR, "z": VECTOR}, "no parameter `z`"),
