@@ -202,7 +202,8 @@ def _leg(z: Parts) -> Parts:
     size, _ = larger(x, y)
     far = size > 2.0**400
     a, b = chosen(far, ONE, z)
-    near = _sqrt(multiplied((1.0 - a, 0.0 - b), (1.0 + a, 0.0 + b)))
+    # With the signs of zeros, which say on which side of its cut an argument is.
+    near = _sqrt(multiplied((1.0 - a, -b), (1.0 + a, b)))
     # The root of -z**2 whose real part is not negative.
     return chosen(far, chosen(bits(y) < 0, (-y, x), (y, -x)), near)
 

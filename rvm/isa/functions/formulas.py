@@ -111,19 +111,6 @@ def conj(x: Expr) -> Expr:
     return fn("conj", x) if is_complex(x) else x
 
 
-def detached(x: Expr) -> Expr:
-    """`x` as a constant in derivatives."""
-    return fn("detach", x)
-
-
-def valued(value: Expr, like: Expr) -> Expr:
-    """`value`, with the derivatives of `like`, which is finite and is to be equal to it.
-
-    For a form whose value keeps its digits where its derivatives would cancel.
-    """
-    return detached(value) + (like - detached(like))
-
-
 def safe_divisor(x: Expr) -> Expr:
     """`x`, and 1 where it is 0: what is divided by it has no NaN, nor have its derivatives."""
     return select(equal(x, 0), 1, x, x)

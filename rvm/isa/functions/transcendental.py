@@ -13,7 +13,7 @@ from types import ModuleType
 
 from rvm.expr import Const, Expr
 from rvm.isa.functions.complexes import by_body
-from rvm.isa.functions.formulas import Partials, const, enter, fn, is_complex, valued
+from rvm.isa.functions.formulas import Partials, const, enter, fn, is_complex
 from rvm.isa.rules import elementwise, logarithm, of
 from rvm.leaf.trace import apply
 from rvm.numbers.code import Codes, moved
@@ -34,14 +34,20 @@ def _parts() -> ModuleType:
     return import_module("rvm.numbers.elementary.parts")
 
 
+def _tan(x: Expr) -> Partials:
+    # A complex cosine may overflow.
+    secant = fn("sech", _turned(x)) if is_complex(x) else const(1, x) / fn("cos", x)
+    return (fn("square", secant),)
+
+
 def _atan(x: Expr) -> Partials:
-    one = const(1, x)
-    if not is_complex(x):
-        # As a square, since the square of 1 + x^2 in its derivative would overflow.
-        return (fn("square", one / fn("hypot", x, one)),)
-    # 1 + x^2 in factors: it would cancel near i and -i.
-    turned = const(1j, x) * x
-    return (one / valued((one + turned) * (one - turned), fn("square", x)),)
+    # As a square, since 1 + x^2 would overflow, or its square in the next derivative.
+    root = fn("leg", _turned(x)) if is_complex(x) else fn("hypot", x, const(1, x))
+    return (fn("square", const(1, x) / root),)
+
+
+def _turned(z: Expr) -> Expr:
+    return const(1j, z) * z
 
 
 def _bell(x: Expr) -> Expr:
@@ -147,7 +153,7 @@ enter(
     1,
     elementwise("field"),
     "the tangent of x radians",
-    partials=lambda x: (fn("square", const(1, x) / fn("cos", x)),),
+    partials=_tan,
     domain=((-1.5, 1.5),),
     mp="tan",
 )
