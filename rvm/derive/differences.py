@@ -221,7 +221,8 @@ def _quotient(
         except RvmError as error:
             failed = error
             continue
-        if off < best[1]:
+        # Losses that are all equal say nothing where longer steps change them.
+        if off < best[1] and (off or math.isinf(best[1])):
             best = found, off
         if best[1] <= FINEST * abs(best[0]):
             break

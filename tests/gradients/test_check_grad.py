@@ -164,6 +164,20 @@ def test_a_quotient_of_rounding_alone_decides_nothing() -> None:
     assert [line.endswith("?") for line in str(check).splitlines()[1:]] == [False, True]
 
 
+@pytest.mark.parametrize(
+    ("t", "body", "x"),
+    [
+        ("f64", "add y, 1e10 + x\n    sub y, 1e10", 1e-9),
+        ("f64", "add y, x * x", 1e-170),
+    ],
+)
+def test_steps_that_a_loss_absorbs_are_not_held_against_a_gradient(
+    t: str, body: str, x: float
+) -> None:
+    f = rvm.assemble(f"func f(y: {t}, x: {t})\n    {body}\n").f
+    assert rvm.check_grad(f, loss="y", y=0, x=x).ok
+
+
 def test_coarse_numbers_are_moved_by_what_they_can_be_moved() -> None:
     """Steps are some units long, and losses are rounded to units, however small they are."""
     for frac in (1, 3, 4, 7, 12):
