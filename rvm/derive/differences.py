@@ -228,7 +228,24 @@ def _quotient(
             break
     if failed is not None and math.isnan(best[0]):
         raise failed
+    if best == (0.0, 0.0) and _is_absorbed(move, loss, step):
+        return 0.0, math.inf
     return best[0], SURE * best[1]
+
+
+def _is_absorbed(move: _Move, loss: Callable[[Any], float], step: float) -> bool:
+    """Whether much longer steps change a loss that is equal at short ones, or fail."""
+    here = loss(move.raw)
+    for k in range(4, 64, 4):
+        pair = move.both(step * max(1.0, move.size) * 2.0**k)
+        if pair is None:
+            break
+        try:
+            if any(loss(moved) != here for moved in pair[:2]):
+                return True
+        except RvmError:
+            return True
+    return False
 
 
 def _sizes(move: _Move) -> list[float]:

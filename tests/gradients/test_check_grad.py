@@ -168,6 +168,8 @@ def test_a_quotient_of_rounding_alone_decides_nothing() -> None:
     ("t", "body", "x"),
     [
         ("f64", "add y, 1e10 + x\n    sub y, 1e10", 1e-9),
+        ("f64", "add y, 1e17 + x\n    sub y, 1e17", 1.0),
+        ("f32", "add y, 1.0 + x\n    sub y, 1.0", 1e-9),
         ("f64", "add y, x * x", 1e-170),
     ],
 )
@@ -176,6 +178,12 @@ def test_steps_that_a_loss_absorbs_are_not_held_against_a_gradient(
 ) -> None:
     f = rvm.assemble(f"func f(y: {t}, x: {t})\n    {body}\n").f
     assert rvm.check_grad(f, loss="y", y=0, x=x).ok
+
+
+def test_a_gradient_by_what_a_function_does_not_depend_on_is_found_out() -> None:
+    f = rvm.assemble("func f(y: f64, x: f64, z: f64)\n    add y, x\n").f
+    check = rvm.check_grad(f, loss="y", y=0.0, x=1e-9, z=1e-9)
+    assert check.ok and not any(line.endswith("?") for line in str(check).splitlines())
 
 
 def test_coarse_numbers_are_moved_by_what_they_can_be_moved() -> None:
