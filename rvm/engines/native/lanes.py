@@ -213,8 +213,8 @@ def _taken(values: Any, lanes: NDArray[np.intp]) -> Any:
     return [values[k] for k in lanes] if isinstance(values, list) else values[lanes]
 
 
-def contexts(n: int, fields: int, chunk: int, options: Options, live: int) -> NDArray[np.int64]:
-    """Contexts, each of a number of fields, for n runs that begin with so many live bytes."""
+def contexts(n: int, fields: int, chunk: int, options: Options, live: Any) -> NDArray[np.int64]:
+    """Contexts, each of a number of fields, for n runs; `live` are the bytes at their start."""
     out = np.zeros((n, fields), np.int64)
     most = options.max_steps
     out[:, context.TICKS] = LONGEST * chunk if most is None else min(LONGEST * chunk, most)
