@@ -11,7 +11,7 @@ from rvm_asm.source import SourceFile
 _PATTERN = re.compile(
     r"""\s*(?:
       ([^\W\d_][\w']*)                                                             # 1 name
-    | (\*\*=|\*/=|<=>|\*\*|\*/|<<|>>|<=|>=|!=|&&|\|\||[-+^*/]=|[-+*/%&|^~!<>=(){}\[\],?:])  # 2 sign
+    | (\*\*=|\*/=|<=>|\*\*|\*/|<<|>>|<=|>=|!=|&&|\|\||[-+^*/]=|[-+*/%&|^~!<>=(){}\[\],?:\\\#])
     | (0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+|\d+)(?!\w)                         # 3 number
     | ("(?:[^"\\\n]|\\.)*")                                                        # 4 string
     | (//[^\n]*|/\*.*?\*/)                                                         # 5 comment
@@ -20,6 +20,8 @@ _PATTERN = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
+_SPELT = {"\\": "%", "#": "!="}
+"""Signs of the language of 1982, and what they have been since."""
 _COMMENT = re.compile(r"\s*(?://[^\n]*|/\*.*?\*/)", re.DOTALL)
 
 
@@ -44,7 +46,7 @@ def lex(file: SourceFile, report: Reporter) -> Tokens:
         word, start = m[k], m.start(k) + file.base
         if k == 7:
             _complain(word, start, report)
-        kinds.append({1: NAME, 2: word, 3: NUMBER, 4: STRING}.get(k, WRONG))
+        kinds.append({1: NAME, 2: _SPELT.get(word, word), 3: NUMBER, 4: STRING}.get(k, WRONG))
         texts.append(word)
         starts.append(start)
     kinds.append(END)

@@ -21,6 +21,8 @@ from rvm_janus.names import Call, Variable, plain_name
 from rvm_janus.values import integer, literal, node_of
 
 UPDATES = {"+=": "add", "-=": "sub", "^=": "xor"}
+_SPELT = {":": "<=>", "!=": "^="}
+"""Signs of statements in the language of 1982, and what they have been since."""
 MAX_LEVELS = 60
 """The largest nesting depth of statements."""
 
@@ -82,6 +84,8 @@ class StatementParser(EffectParser):
     def _change(self) -> list[Stat]:
         v, place, _ = self.place()
         sign = self.kinds[self.i]
+        if self.classic:
+            sign = _SPELT.get(sign, sign)
         if v.constant:
             name = Word(place.name, place.start, place.end)
             self.report.error("A034", f"`{name.text}` is a constant", name.start, name.end)

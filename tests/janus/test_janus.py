@@ -108,6 +108,13 @@ def test_a_classic_program_begins_with_the_procedure_that_is_not_called() -> Non
     assert store(back) == {"n": 10, "x1": 0, "x2": 0}
 
 
+def test_the_signs_of_1982_mean_what_those_of_today_do() -> None:
+    old = "x[2] y procedure main x[0] += 7 \\ 4 if y # 1 then x[0] : x[1] y != x[1] fi y # 1"
+    new = "x[2] y procedure main x[0] += 7 % 4 if y != 1 then x[0] <=> x[1] y ^= x[1] fi y != 1"
+    assert store(library(old).main()) == {"x": [0, 3], "y": 3}
+    assert rvm_janus.rasm(old) == rvm_janus.rasm(new)
+
+
 def test_numbers_wrap_at_the_width_that_is_asked_for() -> None:
     text = "procedure main() int x = 2147483647 u8 y = 255 i16 z = -32768 x += 1 y += 2 z -= 1"
     assert store(library(text).main()) == {"x": -(1 << 31), "y": 1, "z": 32767}
