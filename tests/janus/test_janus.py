@@ -112,7 +112,8 @@ def test_the_signs_of_1982_mean_what_those_of_today_do() -> None:
     old = "x[2] y procedure main x[0] += 7 \\ 4 if y # 1 then x[0] : x[1] y != x[1] fi y # 1"
     new = "x[2] y procedure main x[0] += 7 % 4 if y != 1 then x[0] <=> x[1] y ^= x[1] fi y != 1"
     assert store(library(old).main()) == {"x": [0, 3], "y": 3}
-    assert rvm_janus.rasm(old) == rvm_janus.rasm(new)
+    code = (rvm_janus.assemble(text).functions[0].code for text in (old, new))
+    assert next(code) == next(code)
 
 
 def test_numbers_wrap_at_the_width_that_is_asked_for() -> None:
