@@ -22,6 +22,7 @@ def alike(arrays: Any, name: str) -> list[Any]:
     """Arrays and numbers as traced values of one element type."""
     if not isinstance(arrays, (tuple, list)) or not arrays:
         raise refused(f"`np.{name}` is traced of a list of arrays")
+    arrays = [_array(a) if isinstance(a, (list, tuple)) else a for a in arrays]
     recorder = recorder_of(*arrays)
     parts = [Traced(recorder, recorder.typed(term_of(a))) for a in arrays]
     elems = [elem_type(p.term.type or BOOL) for p in parts]
@@ -32,6 +33,11 @@ def alike(arrays: Any, name: str) -> list[Any]:
     ]
 
 
+def _array(items: list[Any] | tuple[Any, ...]) -> Any:
+    """A list as an array, with traced numbers or without."""
+    return stacked(items) if any(isinstance(x, Traced) for x in items) else np.array(items)
+
+
 def concatenated(arrays: Any, axis: Any = 0) -> Any:
     """`np.concatenate`: arrays one after the other along an axis."""
     parts = alike(arrays, "concatenate")
@@ -40,7 +46,7 @@ def concatenated(arrays: Any, axis: Any = 0) -> Any:
     k = axis_of(parts[0], axis)
     if k:
         return mapped(lambda *rows: concatenated(rows, k - 1), *parts)
-    lengths = [length_of(a.recorder, a.term) for a in parts]
+    lengths = [_exact(length_of(a.recorder, a.term)) for a in parts]
     starts: list[Term] = [Num(0)]
     for n in lengths:
         starts.append(_end_of(starts[-1], n))
@@ -53,6 +59,12 @@ def concatenated(arrays: Any, axis: Any = 0) -> Any:
     for one, end in zip(reversed(others), reversed(starts[1:-1]), strict=True):
         body = If(Op("<", (at, end)), one, body)
     return parts[0]._new(Each(Lam((at.name,), body), (Prim("iota", (starts[-1],)),)))
+
+
+def _exact(n: Term) -> Term:
+    """A length as a number that can be added: n - 2 is none for n = 1."""
+    size = size_of(n)
+    return Op("max", (n, Num(0))) if size is not None and size.name and size.more < 0 else n
 
 
 def _end_of(a: Term, b: Term) -> Term:

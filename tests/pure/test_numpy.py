@@ -186,3 +186,23 @@ def test_derivatives_are_differences(text: str) -> None:
     want = (at(step) - at(-step)) / (2 * step)
     have = sum(np.sum(np.real(g) * d) for g, d in zip(found, directions, strict=True))
     assert have == pytest.approx(want, rel=1e-6, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "np.concatenate([u[:1], u[2:]])",
+        "np.concatenate([[5.0], u[2:]])",
+        "np.append(u[3:], u[2:])",
+        "np.hstack([u[2:], [u[0], 2.0]])",
+        "np.concatenate([u[1:-1], u[2:]])",
+        "np.tile(u[2:], 2)",
+    ],
+)
+def test_parts_that_short_arrays_do_not_have_are_empty(text: str) -> None:
+    """The type's n - 2 elements are none for n = 1."""
+    function = eval(f"lambda u: {text}", {"np": np})
+    pure = rvm.pure(function, u=rvm.f64["n"])
+    for n in (1, 2, 3, 5):
+        u = np.arange(1.0, n + 1)
+        np.testing.assert_array_equal(pure(u), function(u), strict=True)
