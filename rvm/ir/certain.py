@@ -14,12 +14,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from rvm.expr import Apply, Expr, Place, places
+from rvm.expr import Apply, Expr, Place
 from rvm.host.once import once
 from rvm.image import Code
 from rvm.isa import invert_instr
 from rvm.stmt import Alloc, Free, Stmt, writes
-from rvm.transform.retraced import retraced
+from rvm.transform.retraced import known_from, lengths_from, retraced
 
 
 class Made(NamedTuple):
@@ -86,8 +86,7 @@ def _made(stmts: tuple[Stmt, ...]) -> Made | None:
 
 def _read(code: Code, made: Made) -> set[int]:
     """The registers from which a value is made, and the lengths of an array."""
-    lengths = (d for d in code.function.registers[made.reg].dims if d is not None)
-    return {p.reg for e in (made.value, *lengths) for p in places(e)}
+    return known_from(code.function, made.value) | lengths_from(code.function, made.reg)
 
 
 def _flow(code: Code, lost: list[int], number: dict[int, int]) -> list[int]:

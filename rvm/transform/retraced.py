@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from rvm.expr import Const
-from rvm.expr import reads as depends_on
+from rvm.expr import Const, Expr, places
+from rvm.expr import reads as expr_reads
 from rvm.isa import ENDS, MAKES, invert_instr, lower
 from rvm.program import Function, Instr
 from rvm.stmt import (
@@ -57,8 +57,8 @@ class Step:
         """The registers that it reads, also for the lengths of arrays that it makes or removes."""
         found = {p.reg for s in self.stmts for p in reads(s)}
         if self.instr.op in (*MAKES, *ENDS):
-            lengths = (d for reg in self.changed for d in self.f.registers[reg].dims)
-            found |= {p.reg for d in lengths if d is not None for p in depends_on(d)}
+            found.update(*(known_from(self.f, e) for e in self.instr.args[1:]))
+            found.update(*(lengths_from(self.f, reg) for reg in self.changed))
         return frozenset(found)
 
     @cached_property
@@ -73,6 +73,20 @@ class Step:
             case (Update(_, "+" | "-"),):
                 return True
         return False
+
+
+def known_from(f: Function, e: Expr) -> set[int]:
+    """The registers on which an expression depends.
+
+    The lengths of parameters do not change; those of an ancilla may when it is made again.
+    """
+    local = {p.reg for p in places(e) if p.reg >= f.n_args}
+    return local.union(p.reg for p in expr_reads(e))
+
+
+def lengths_from(f: Function, reg: int) -> set[int]:
+    """The registers on which a register's lengths depend."""
+    return {r for d in f.registers[reg].dims if d is not None for r in known_from(f, d)}
 
 
 def mirrored(code: Sequence[Step], start: int, without: Collection[int] = ()) -> int | None:

@@ -20,7 +20,7 @@ from rvm.isa import MAKES, invert_instr, lower
 from rvm.program import Function, Program
 from rvm.stmt import Call, Update, reads, writes
 from rvm.transform.duals import reachable
-from rvm.transform.retraced import ABLE, Step, mirrored
+from rvm.transform.retraced import ABLE, Step, known_from, lengths_from, mirrored
 
 
 def unread(program: Program, name: str) -> frozenset[int] | None:
@@ -119,7 +119,7 @@ def _steady(f: Function, code: Sequence[Step]) -> frozenset[int]:
         made, *others = (step.instr for step in steps)
         if made.op not in MAKES or others != [invert_instr(made)]:
             continue
-        lengths = (d for d in f.registers[reg].dims if d is not None)
-        if by.keys().isdisjoint(p.reg for e in (*made.args[1:], *lengths) for p in places(e)):
+        known = (known_from(f, e) for e in made.args[1:])
+        if by.keys().isdisjoint(lengths_from(f, reg).union(*known)):
             found.add(reg)
     return frozenset(found)

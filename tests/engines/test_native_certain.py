@@ -42,6 +42,11 @@ func whole(y: f64, x: f64[n])
     add y, sum(t)
     free t = x / 3.0
 
+func longer(y: f64[n], x: f64[n])            ; what has its lengths has changed
+    alloc t: f64[n] = x / 3.0
+    add y, t
+    free t = x / 3.0
+
 func held(y: f64, x: f64[n])                ; freed as the same in other words
     alloc t: f64[n] = exp(x) / (1.0 + exp(x))
     alloc u: f64[n] = exp(x)
@@ -121,6 +126,16 @@ func earlier(y: f64, x: f64)                ; the part was held before what it i
     sub x, y
     free u = sqrt(x)
 
+func remade(y: f64, x: f64, m: i64)         ; the length of an array that is made again
+    alloc u: f64[m]
+    alloc t: i64 = len(u)
+    free u
+    add m, 1
+    alloc u
+    free t = len(u)
+    free u
+    sub m, 1
+
 func lengths(y: f64, x: f64, m: i64)        ; undone bit by bit, with other lengths
     alloc s: f64[m]
     alloc t: f64 = x
@@ -146,13 +161,15 @@ def unsure(program: rvm.Program, name: str) -> list[str]:
     return [name for name in compared if name not in ("i", "i.end")]
 
 
-@pytest.mark.parametrize("name", ("straight", "looped", "whole", "held", "there"))
+@pytest.mark.parametrize("name", sorted(rvm.assemble(SURE)))
 def test_what_is_certain(name: str) -> None:
     program = rvm.assemble(SURE)
     # A zero that comes out of an array is compared.
     assert unsure(program.program, name) == (["t"] if name == "there" else [])
     x: Any = 1.25 if name == "straight" else np.array([0.5, -1.25, math.inf, math.nan])
-    found = [dict(program[name].with_options(engine=e)(y=0.5, x=np.copy(x)[()])) for e in ENGINES]
+    y: Any = np.full(4, 0.5) if name == "longer" else 0.5
+    runs = [program[name].with_options(engine=e) for e in ENGINES]
+    found = [dict(run(y=np.copy(y)[()], x=np.copy(x)[()])) for run in runs]
     for other in found[1:]:
         assert np.array_equal(other["y"], found[0]["y"], equal_nan=True)
 
@@ -165,7 +182,7 @@ def test_what_is_not_certain_is_compared(name: str) -> None:
     x: Any = np.array([1.0, 2.0]) if name == "element" else 2.0
     messages = []
     for engine in ENGINES:
-        more = {"m": 2} if name == "lengths" else {}
+        more = {"m": 2} if name in ("lengths", "remade") else {}
         m = rvm.Machine(program, name, engine=engine, y=3.0, x=np.copy(x)[()], **more)
         with pytest.raises(RvmError) as caught:
             m.run()
