@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from rvm.isa import FUNCTIONS
-from rvm.types import BOOL
+from rvm.types import BOOL, I64, U64, Scalar
 from rvm_pure.axes import (
     along,
     axes_of,
@@ -64,7 +64,7 @@ def whole(fn: str) -> Callable[..., Any]:
         _plain(fn.removeprefix("a") if fn[:2] == "am" else fn, out=out, **more)
         if dtype is not None:
             x = x.astype(dtype)
-        elif fn in ("sum", "prod"):
+        elif not FUNCTIONS[fn].exact:
             x = _widened(x)
         return reduced(all_of, x, axis, keepdims)
 
@@ -84,9 +84,9 @@ def _plain(name: str, **more: Any) -> None:
 def _widened(x: Any) -> Any:
     """What sums are taken of: whole numbers of 64 bits, where there are fewer."""
     x = x._number()
-    elem = elem_type(x.term.type)
-    if is_integer(x) and str(elem) not in ("i64", "u64"):
-        return x._new(Op("u64" if str(elem)[0] == "u" else "i64", (x.term,)))
+    elem = cast(Scalar, elem_type(x.term.type))
+    if is_integer(x) and elem.bits < I64.bits:
+        return x._new(Op(str(I64 if elem.is_signed else U64), (x.term,)))
     return x
 
 

@@ -394,7 +394,7 @@ class _Unit:
 def _unit(program: Program, name: str) -> _Unit:
     functions = map(program.function, reachable(program, name))
     types = {elem_of(r.type) for f in functions for r in f.registers}
-    return _Unit(max(map(unit_of, types), default=UNIT), float(any(t.is_fixed for t in types)))
+    return _Unit(max(map(unit_of, types), default=UNIT), float(any(system(t).grain for t in types)))
 
 
 def _leaves(function: Function, adjoints: Mapping[str, Any]) -> Iterator[tuple[str, int, Any]]:
@@ -442,7 +442,7 @@ class _Move:
     @property
     def least(self) -> float:
         """The length of the shortest first step: that of some units of `fixed` numbers."""
-        return GRAINS / 2.0**self.type.frac if self.type.is_fixed else 0.0
+        return GRAINS * system(self.type).grain
 
     def both(self, step: float) -> tuple[Any, Any, float] | None:
         """The register's values with the number moved up and down, and the distance between these.

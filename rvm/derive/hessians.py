@@ -21,7 +21,7 @@ from rvm.derive.estimate import Estimate
 from rvm.derive.evidence import Evidence
 from rvm.derive.gate import later
 from rvm.derive.gradients import Judge, Pullback, Watch, unwatched
-from rvm.derive.matrices import MatrixJudge, curving, least_line
+from rvm.derive.matrices import MatrixJudge, curving
 from rvm.derive.named import add_seeds, by_names, chosen, dressed, leaves, named_duals, nested
 from rvm.derive.sweep import (
     Shape,
@@ -36,6 +36,7 @@ from rvm.derive.sweep import (
 from rvm.derive.target import Target
 from rvm.derive.taylor import propagate
 from rvm.faults import UsageError
+from rvm.numbers.rounding import NEGLIGIBLE
 from rvm.run.backup import copied
 from rvm.run.results import Info, Result
 from rvm.transform.duals import bar_slots
@@ -75,7 +76,7 @@ class Curvature:
             across = line.across()
             other = Estimate(curving(self.known, across, self._line(across)[0]))
             largest = other.weight if math.isfinite(other.weight) else 0.0
-            least = least_line(self.known, largest) * line.length(dots)
+            least = NEGLIGIBLE * largest * line.length(dots)
             self.pull.verdict(line.part(least))
         return named_duals(self.pull.function, found, replace(info, judge=judge))
 

@@ -27,7 +27,7 @@ from rvm.derive.sweep import Shape, Sweep, blocks, direction, raw_directions, re
 from rvm.derive.target import Target
 from rvm.faults import RvmError
 from rvm.image.nudged import nudged
-from rvm.numbers.rounding import CURVED, INFINITY, NEGLIGIBLE, STEPS
+from rvm.numbers.rounding import INFINITY, NEGLIGIBLE, STEPS
 from rvm.program import Layout, Program
 from rvm.run.backup import copied
 from rvm.run.results import Info, Result
@@ -135,15 +135,6 @@ def curving(source: Evidence, dots: Mapping[int, Any], found: Mapping[int, Any])
     )
 
 
-def least_line(known: Evidence, largest: float) -> float:
-    """What a line of a Hessian counts as at least, along a direction of the parameters' sizes.
-
-    `known` is the evidence on the gradient, `largest` the weight of the largest line.
-    """
-    gradient = Estimate(replace(known, found=known.again())).weight
-    return max(NEGLIGIBLE * largest, CURVED * gradient if math.isfinite(gradient) else 0.0)
-
-
 class MatrixJudge:
     """The estimate of the error of a matrix of derivatives, line by line, in `error`.
 
@@ -183,8 +174,8 @@ class MatrixJudge:
     def part(self) -> float:
         """The error of a Hessian in parts of a column, of that where it is the largest.
 
-        A column counts as no less than `least_line` of the largest: one that is truly zero is
-        nothing but rounding.
+        A column counts as no less than `NEGLIGIBLE` of the largest, in the sizes of the parameters:
+        one that is truly zero is nothing but rounding.
         """
         along = self._ways()[2]
         ats = [j for j, shape in along.items() for _ in range(math.prod(shape))]
@@ -194,7 +185,7 @@ class MatrixJudge:
         try:
             sizes = lines[0][0].sizes
             weights = (line.weight * sizes[j] for line, j in lines)
-            least = least_line(self.known, max(filter(math.isfinite, weights), default=0.0))
+            least = NEGLIGIBLE * max(filter(math.isfinite, weights), default=0.0)
         except RvmError:
             return INFINITY
         return max(line.part(least / sizes[j] if sizes[j] else 0.0) for line, j in lines)

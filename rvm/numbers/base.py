@@ -38,6 +38,8 @@ class NumberSystem(ABC):
     """For a float type: the largest integer up to which all whole numbers belong to it."""
     unit = 2.0**-52
     """The relative gap between its numbers, of a fixed-point type the absolute one."""
+    grain = 0.0
+    """The absolute gap between fixed-point numbers; 0 of other types."""
     least = 2.0**-1022
     """For a type that rounds: the least normal number; smaller ones have the gaps of this one."""
     converts: ClassVar[bool] = False

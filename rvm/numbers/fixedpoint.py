@@ -102,7 +102,7 @@ class FixedSystem(NumberSystem):
     converts = True
 
     def __init__(self, t: Scalar) -> None:
-        self.frac, self.unit = t.frac, 2.0**-t.frac
+        self.frac, self.unit, self.grain = t.frac, 2.0**-t.frac, 2.0**-t.frac
         self.held_as = f"raw integers, the numbers times 2**{t.frac}"
         kinds = {"": (I64,), **{fn: (I64, *others) for fn, others in KINDS.items()}}
         super().__init__(t, 0, codes_of(f"fixed_{t.frac}", kinds, fixed_bodies(t.frac)))

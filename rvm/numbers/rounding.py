@@ -51,8 +51,6 @@ NEGLIGIBLE = RETURN / AGREEMENT
 """An adjoint below this part of all may be off by `RETURN` of all."""
 UNIT = 2.0**-52
 """The gap after 1 of doubles."""
-CURVED = 64 * UNIT / AGREEMENT
-"""A second derivative below this part of the gradient may be off by 64 `UNIT`s of that."""
 RETURN_GAPS = RETURN / UNIT
 """`RETURN` in gaps between the numbers of a type at what is measured against."""
 INFINITY = float("inf")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 import numpy as np
 import pytest
@@ -27,9 +28,15 @@ def test_texts_are_as_python_reads_them(body: str) -> None:
         return
     # Bytes of UTF-8 as `\x`, and Python's own reading of the rest.
     spelt = "".join(c if ord(c) < 128 else "".join(f"\\x{b:02x}" for b in c.encode()) for c in body)
-    euro = "".join(f"\\x{b:02x}" for b in "€".encode())
-    spelt = "\\\\".join(p.replace("\\u20ac", euro) for p in spelt.split("\\\\"))
+    spelt = "\\\\".join(CODE_POINT.sub(_of_utf8, p) for p in spelt.split("\\\\"))
     assert found == ast.literal_eval(_python(spelt))
+
+
+CODE_POINT = re.compile(r"\\u([0-9a-f]{4})")
+
+
+def _of_utf8(found: re.Match[str]) -> str:
+    return "".join(f"\\x{b:02x}" for b in chr(int(found[1], 16)).encode())
 
 
 def _python(spelt: str) -> str:

@@ -12,7 +12,7 @@ import rvm
 from rvm.engines import LAW
 
 TEXT = """
-func products(y: {t}[n], z: {t}[m], c: {t}[n, k], W: {t}[n, m], x: {t}[m], v: {t}[n],
+func products(y: {t}[n], z: {t}[m], c: {t}[n, k], W: {t}[n, m], x: {t}[m], v: {t}[n], \\
               u: {t}[m, k], r: {t}[k, m])
     add y, W @ x
     add z, v @ W

@@ -257,9 +257,9 @@ def test_hessians_of_gradient_programs(seed: int) -> None:
     """Where adjoints have been forgotten and made anew: third derivatives of random programs.
 
     In two of them an adjoint cancels to zero and comes back as what rounding left of that.  Columns
-    that are zero, or all of them, are then nothing but rounding.
+    that are zero are then nothing but rounding, which is refused if the whole Hessian is.
     """
-    one, two = (of_a_gradient(seed, way) for way in WAYS)
+    one, two = (of_a_gradient(seed, way, tolerance=math.inf) for way in WAYS)
     assert apart(one, two) <= 1e-8
 
 
@@ -291,15 +291,14 @@ def in_units(exps: tuple[int, int, int]) -> dict[str, Any]:
 
 
 def test_columns_of_rounding_are_not_refused_in_any_unit() -> None:
-    """They count as a part of the largest column, or if all are zero as a part of the gradient."""
+    """They count as a part of the largest column."""
     f = rvm.assemble(FLAT).flat
     for at in map(in_units, UNITS):
         a, b, c = at["c"]
-        for wrt in (["x", "w", "u"], ["x", "w"]):
-            for way in WAYS:
-                h = f.hessian(at, loss="y", wrt=wrt, method=way)
-                assert abs(h.x.x) * a * a < 1e-14 and abs(h.x.w) * a * b < 1e-14
-                assert "u" not in wrt or h.u.u * c * c == pytest.approx(6.6)
+        for way in WAYS:
+            h = f.hessian(at, loss="y", wrt=["x", "w", "u"], method=way)
+            assert abs(h.x.x) * a * a < 1e-14 and abs(h.x.w) * a * b < 1e-14
+            assert h.u.u * c * c == pytest.approx(6.6)
         assert abs(f.hvp({"x": a}, at, loss="y").w) * b < 1e-14
 
 
