@@ -27,7 +27,9 @@ _TYPES |= {
     f"{word}{bits}": f"{word[0]}{bits}" for word in ("int", "uint") for bits in (8, 16, 32, 64)
 }
 _OWN = ("apply", "is_shared", "recorder", "term")
-_ARITHMETIC = ("+", "-", "*", "/", "//", "%", "**", "max", "min", "<", "<=", ">", ">=", "==", "!=")
+_ARITHMETIC = {"-", "/", "//", "%", "**", "<", "<=", ">", ">=", "==", "!="} | {
+    row.repeats for row in FUNCTIONS.values()
+}
 _UNCHANGED = "`rvm.pure.update(x, i, value)` is a new array"
 _INDICES = "indices are whole numbers, slices, `None`, `...`, and arrays of whole numbers from 0 on"
 _PICKED = "`np.where(c, x, 0)` has as many as x"
@@ -134,7 +136,7 @@ class Traced:
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **named: Any) -> Any:
         name = ufunc.__name__
         fn = UFUNCS.get(name, name)
-        whole = {"and": "all", "or": "any"}.get(fn) or reduction_by(fn)
+        whole = {"logical_and": "all", "logical_or": "any"}.get(name) or reduction_by(fn)
         if method == "reduce" and whole:
             return _called(whole, args, {"axis": 0, **named})
         if method == "accumulate" and fn in ("+", "*"):
