@@ -12,8 +12,9 @@ Four decorators hand what is left out over to the marker `deep`:
 Two hand it over to the marker `wide`, which CI runs after an ordinary run:
 
 - `@wide` on a test that takes seconds, of what other tests look at as well: all of it.
-- `@thin` on a parametrised test: of the cases that the decorators above leave, an eighth is
-  ordinary.
+- `@thin` on a parametrised test: of the cases that the decorators above leave, or else of a few
+  with each value of each parameter, an eighth is ordinary. What other cases there are goes to
+  `deep`.
 """
 
 from __future__ import annotations
@@ -74,12 +75,13 @@ def left_out(items: Iterable[pytest.Item]) -> dict[str, list[pytest.Item]]:
     for name, cases in found.items():
         # A sequence of its own for each name, whichever other tests there are.
         order = random.Random(name).sample(cases, len(cases))
-        kept = order
         mark = cases[0].get_closest_marker("sample")
         if mark is not None:
             kept = _each(order, *mark.args)
         elif cases[0].get_closest_marker("some"):
             kept = order[: -(-len(order) // 4)]
+        else:
+            kept = _each(order)
         out["deep"] += _without(order, kept)
         if cases[0].get_closest_marker("thin"):
             ordinary = [case for case in kept if not case.get_closest_marker("deep")]

@@ -112,6 +112,7 @@ def test_sums_report_their_errors(t: str, name: str) -> None:
     assert median(found.values()) <= 50, found
 
 
+@thin
 @pytest.mark.parametrize("name", PRODUCTS)
 @pytest.mark.parametrize("t", ["f64", "c128"])
 def test_products_report_their_errors(t: str, name: str) -> None:

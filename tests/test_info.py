@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import some
+from sizes import some, wide
 
 import rvm
 from rvm.engines import executing
@@ -120,6 +120,7 @@ def test_what_calls_were_passed_counts(engine: str) -> None:
     assert info == Info.of(*singles)
 
 
+@wide
 @pytest.mark.parametrize("engine", executing())
 @some
 def test_derivatives_report_it_of_all_their_runs(engine: str) -> None:

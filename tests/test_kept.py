@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 from rvm_asm.disassemble import disassemble
-from sizes import sample
+from sizes import sample, wide
 
 import rvm
 from rvm.codec import encode
@@ -264,6 +264,7 @@ func caller(x: f64, g: f64, n: i64)
     ]
 
 
+@wide
 def test_hessians_of_long_runs_with_ancillas() -> None:
     """Where tangents of adjoints have ancillas that neither the code nor a bound bears out."""
     f = rvm.assemble("""

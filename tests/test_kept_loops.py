@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import rvm_pure
 from rvm_asm.disassemble import disassemble
+from sizes import thin
 
 import rvm
 from rvm.transform.changes import Changes
@@ -88,6 +89,7 @@ def keeps(program: Any) -> bool:
     return ".kept" in disassemble(program, positions=False)
 
 
+@thin
 @pytest.mark.parametrize("pair", PAIRS)
 def test_what_a_loop_brings_back_is_what_it_was(pair: str) -> None:
     """In runs both ways, for every number of iterations, and with its gradient."""
@@ -105,6 +107,7 @@ def test_what_a_loop_brings_back_is_what_it_was(pair: str) -> None:
     assert gradient.x == pytest.approx(exact, rel=1e-13)
 
 
+@thin
 @pytest.mark.parametrize("pair", OTHERS)
 def test_loops_that_only_look_alike_are_not_inverses(pair: str) -> None:
     """Nothing is copied, and an ancilla that such a loop leaves is not freed."""
@@ -129,6 +132,7 @@ def copies(program: Any) -> list[str]:
     return sorted(name.split(".")[0] for name in made if ".kept" in name)
 
 
+@thin
 @pytest.mark.parametrize(("outer", "inner"), [*pairwise([*PAIRS, "elements"])])
 def test_what_is_undone_in_several_loops_is_copied_once(outer: str, inner: str) -> None:
     """Loops that go on undoing are no use of it: if nothing else follows, there is no copy."""

@@ -213,6 +213,7 @@ PASSED = {
 }
 
 
+@thin
 @pytest.mark.parametrize("way", PASSED)
 def test_what_a_call_leaves_as_it_was_is_left_so_around_it(way: str) -> None:
     lines = "\n    ".join(PASSED[way].split("; "))

@@ -280,6 +280,7 @@ def tried(shape: tuple[str, str, str, str], engines: tuple[str, ...], slopes: bo
 ENGINES = tuple(executing(loops=False))
 
 
+@thin
 @pytest.mark.parametrize("shape", sample(13), ids="-".join)
 def test_what_is_undone_and_lives_on_is_what_it_was(shape: tuple[str, str, str, str]) -> None:
     tried(shape, ENGINES[:1], shape[3] == "f64")

@@ -148,8 +148,11 @@ def test_control_c_stops_at_an_instruction_boundary(engine: str, back: bool) -> 
         m.run()
         end = m.time
 
+    begun = m.time
+
     def press() -> None:
-        time.sleep(0.1)
+        while m.time == begun:
+            time.sleep(0.001)
         os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=press)

@@ -10,7 +10,7 @@ import pytest
 from attack.programs.sound import inputs, program
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sizes import examples
+from sizes import examples, wide
 
 import rvm
 from rvm.engines.reference import step
@@ -100,6 +100,7 @@ def test_engines_stop_at_the_same_ticks(seed: int, where: int) -> None:
     assert fast.time == slow.time == 0
 
 
+@wide
 @settings(max_examples=6, deadline=None)
 @given(seed=st.integers(0, 10_000), where=st.integers(0, 10_000), strict=st.booleans())
 def test_machine_code_stops_at_the_same_ticks(seed: int, where: int, strict: bool) -> None:

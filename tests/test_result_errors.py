@@ -196,6 +196,7 @@ SUMS = {
 """Sums of `x`, or of products of `x` and `z`, where `o` is the vector of a 1."""
 
 
+@thin
 @pytest.mark.parametrize("t", members("inexact"))
 @pytest.mark.parametrize("call", SUMS)
 def test_partial_sums_round_too(call: str, t: str) -> None:

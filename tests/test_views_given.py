@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import sample
+from sizes import sample, thin
 
 import rvm
 from rvm.engines import ENGINES, LAW
@@ -78,6 +78,7 @@ def same(a: dict[str, Any], b: dict[str, Any]) -> bool:
     return all(np.array_equal(np.asarray(a[k]), np.asarray(b[k])) for k in a)
 
 
+@thin
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("engine", ENGINES)
 @sample
@@ -96,6 +97,7 @@ def test_a_view_is_changed_in_place_like_a_plain_array(engine: str, view: View) 
         kept = dict(given)
 
 
+@thin
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("engine", ENGINES)
 @sample
@@ -193,6 +195,7 @@ WAYS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
 }
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 @sample
 def test_every_engine_refuses_wrong_arrays_alike(engine: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rvm_asm import disassemble
-from sizes import sample
+from sizes import sample, thin
 
 import rvm
 from rvm.engines import executing
@@ -127,6 +127,7 @@ def test_so_do_their_gradients(what: str) -> None:
     have_gradients_alike(LINES[what], "reference", 1e-14)
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 def test_so_do_those_of_several_on_every_engine(engine: str) -> None:
     have_gradients_alike(SEVERAL, engine, 1e-12)

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from sizes import part, sized
+from sizes import part, sized, wide
 
 import rvm
 from rvm.faults import AssemblyError, MachineError
@@ -69,6 +69,7 @@ def params(known: bool) -> str:
     return ", ".join(f"{k}: f64" + (f"[{s}]" if s else "") for k, s in sizes.items())
 
 
+@wide
 @sized
 def test_what_is_refused_is_what_a_run_stops_at() -> None:
     """The same text, with and without the lengths in its head."""

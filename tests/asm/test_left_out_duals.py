@@ -7,6 +7,7 @@ from math import cos, sin
 
 import numpy as np
 import pytest
+from sizes import thin
 
 import rvm
 from rvm.engines import executing
@@ -30,6 +31,7 @@ CALLS: dict[str, tuple[str, Callable[[float], float]]] = {
 POINTS = np.linspace(0.1, 3.0, 60)
 
 
+@thin
 @pytest.mark.parametrize("what", CALLS)
 def test_what_they_bring_back_is_back_at_any_point(what: str) -> None:
     call, true = CALLS[what]

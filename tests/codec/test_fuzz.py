@@ -62,6 +62,7 @@ def fuzz(seed: int, count: int) -> Counter[str]:
     return seen
 
 
+@thin
 @pytest.mark.parametrize("seed", range(part(6)))
 @sized
 def test_mutated_files_end_in_an_error_or_a_program(seed: int) -> None:

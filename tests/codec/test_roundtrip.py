@@ -8,7 +8,7 @@ import time
 
 import pytest
 from attack.programs.blind import random_program
-from sizes import part, sized
+from sizes import part, sized, wide
 from verify.making import Maker, array, program
 
 from rvm.codec import MAGIC, decode, encode
@@ -147,6 +147,7 @@ def test_b018_too_many_operands_and_too_deep() -> None:
     assert caught.value.code == "B018"
 
 
+@wide
 def test_a_hundred_thousand_instructions_in_seconds() -> None:
     m = Maker("f", s=I64, x=array(I64), i=I64)
     product = m.op("add", m.elem("x", m["i"]), Apply("*", (m["s"], Const(3))))

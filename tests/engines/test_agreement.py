@@ -10,7 +10,7 @@ import pytest
 from attack.programs import sound as random_programs
 from hypothesis import given
 from hypothesis import strategies as st
-from sizes import examples
+from sizes import examples, wide
 
 import rvm
 from rvm.engines import executing
@@ -54,6 +54,7 @@ def test_strict_run_back_restores_every_bit(seed: int, engine: str) -> None:
     assert m.state.account.live_bytes == machine(seed, engine).state.account.live_bytes
 
 
+@wide
 @examples(40)
 @given(st.integers(0, 10**9), st.sampled_from(ENGINES), st.data())
 def test_every_time_is_one_state(seed: int, engine: str, data: st.DataObject) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sizes import wide
+from sizes import thin, wide
 
 import rvm
 from rvm.engines import LAW, executing
@@ -38,6 +38,7 @@ def inputs(seed: int) -> dict[str, np.ndarray]:
     return {**zero, "a": drawn(n), "b": drawn(n), "x": drawn(n, n)}
 
 
+@thin
 @pytest.mark.parametrize("engine", executing())
 @pytest.mark.parametrize("seed", range(6))
 def test_runs_give_the_same_bits(engine: str, seed: int) -> None:

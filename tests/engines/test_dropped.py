@@ -13,6 +13,7 @@ from threading import Thread
 
 import numpy as np
 import pytest
+from sizes import thin
 
 import rvm
 from rvm.engines import executing
@@ -44,6 +45,7 @@ def live() -> Counter[type]:
     return Counter(t for t in map(type, gc.get_objects()) if t in KINDS)
 
 
+@thin
 @pytest.mark.skipif(sys.platform != "linux", reason="the timer is that of Linux")
 @pytest.mark.parametrize("engine", executing())
 def test_nothing_is_kept_of_a_dropped_program(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,6 +71,7 @@ def numbers(n: int, **more: Any) -> dict[str, Any]:
     return {**found, "c": 0.1, "total": 0.0, **more}
 
 
+@thin
 @pytest.mark.parametrize("loop", LOOPS)
 def test_states_are_stored_and_removed(loop: str) -> None:
     program = made(STATE, loop)

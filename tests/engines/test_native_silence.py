@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from programs.both_ways import load
+from sizes import wide
 
 from rvm.emit.llvm.module import ModulePrinter
 from rvm.emit.llvm.printer import PACES
@@ -82,6 +83,7 @@ def test_what_a_loop_is_to_become_is_not_an_order(
     assert said(capfd, ENDLESS.format(notes)) == ""
 
 
+@wide
 def test_nor_where_a_loop_keeps_a_log(capfd: pytest.CaptureFixture[str]) -> None:
     code = image_of(load(JACOBIAN).program).code("jacobian", True)
     assert said(capfd, module(code, strict=-1)) == ""

@@ -116,6 +116,7 @@ def test_sums_whose_sign_can_be_observed(what: str) -> None:
     assert "r" not in sums(TELLING[what])
 
 
+@thin
 @pytest.mark.parametrize("what", QUIET | TELLING)
 def test_all_states_on_the_way_are_those_of_the_tree_walk(what: str) -> None:
     program = rvm.assemble(text_of((QUIET | TELLING)[what])).program

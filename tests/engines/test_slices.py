@@ -170,6 +170,7 @@ def test_they_are_written_and_read_back() -> None:
         assert encode(rvm.assemble(disassemble(lib.program)).program) == data
 
 
+@thin
 @sized
 @pytest.mark.parametrize("engine", having("lanes"))
 def test_in_lanes(engine: str) -> None:
@@ -288,6 +289,7 @@ func counted(y: i64, x: i64[l], m: i64)
 """
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 def test_lengths_are_checked_for_every_value(engine: str) -> None:
     lib = rvm.assemble(SHAPED)
@@ -326,6 +328,7 @@ def test_elements_of_shapes(engine: str) -> None:
         assert caught.value.code == "R003"
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_index_lies_inside_of_its_view(engine: str) -> None:
     """Not only inside of the array that the view is of."""

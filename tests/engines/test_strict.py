@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rvm_tools.trace.energy_models import model
 from rvm_tools.trace.run import counted
-from sizes import examples, sample, thin
+from sizes import examples, sample, thin, wide
 
 import rvm
 from rvm.engines import engine, executing
@@ -191,6 +191,7 @@ def test_all_that_loses_bits_is_undone_on_another_engine(seed: int) -> None:
                 assert m.state.account.live_bytes == size
 
 
+@wide
 @examples(25)
 @given(st.integers(0, 10**9))
 def test_random_programs_there_on_one_engine_and_back_on_another(seed: int) -> None:

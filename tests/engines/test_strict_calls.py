@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import thin
 
 import rvm
 from rvm.faults import InvertibilityError, LimitError
@@ -57,6 +58,7 @@ def held(values: Any) -> list[Any]:
     return [v.tobytes() if isinstance(v, np.ndarray) else str(v) for v in dict(values).values()]
 
 
+@thin
 @pytest.mark.parametrize("name", GIVEN)
 def test_a_call_leaves_what_a_machine_leaves_and_is_taken_back(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -261,6 +261,7 @@ def limits(name: str) -> Iterator[int]:
     yield high - 8
 
 
+@thin
 @pytest.mark.parametrize("name", ["arrays", "deep", "stacks", "calls"])
 def test_engines_meet_the_memory_limit_at_the_same_tick(name: str) -> None:
     for limit in limits(name):

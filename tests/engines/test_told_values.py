@@ -6,6 +6,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
+from sizes import thin
 
 import rvm
 from rvm.engines import executing
@@ -95,6 +96,7 @@ TOLD: list[tuple[str, dict[str, Any], str, str]] = [
 """What each does wrong; of what a call returns: the function, the parameter, what was passed."""
 
 
+@thin
 @pytest.mark.parametrize("name, at, code, message", TOLD)
 def test_on_every_engine(name: str, at: dict[str, Any], code: str, message: str) -> None:
     library = rvm.assemble(TEXT)

@@ -207,6 +207,7 @@ def test_planets_have_the_gradient_of_complex_steps(steps: int) -> None:
         assert near(g.grad.b[part], solar.numpy_gradient(steps, part), 1e-12), part
 
 
+@wide
 def test_planets_obey_galileos_laws() -> None:
     """All moved or pushed together, Saturn moves as they do, whatever the forces."""
     solar = script("solar")

@@ -332,6 +332,7 @@ def test_run_lengths_that_do_not_fit_the_text_are_refused() -> None:
             (~encode)(text=np.zeros(4, np.uint8), bytes=bytes_, counts=counts)
 
 
+@thin
 @each_engine
 def test_rans_comes_to_the_entropy_of_a_file(engine: str) -> None:
     encode = function("rans", "encode", engine)
@@ -627,6 +628,7 @@ def unpacked(data: bytes) -> bytes:
             text.append(text[-back])
 
 
+@thin
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("text", ["empty", "short", "period", "letters"])
 @sample

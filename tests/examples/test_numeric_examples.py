@@ -71,6 +71,7 @@ def test_givens_is_a_product_of_rotations_and_its_inverse_the_transposed(engine:
     assert np.allclose((~umv)(x=x.copy(), t=t, engine=engine).x, product.T @ x, atol=1e-14)
 
 
+@thin
 @pytest.mark.parametrize("shape", [(4, 4), (7, 3), (1, 1)])
 @each_engine
 def test_qr_is_that_of_numpy_but_for_signs(shape: tuple[int, int], engine: str) -> None:
@@ -184,6 +185,7 @@ def test_box_muller_makes_normal_numbers_and_the_uniform_ones_again(engine: str)
     assert np.allclose(v, v0, atol=1e-14)
 
 
+@thin
 @each_engine
 def test_box_muller_comes_back_bit_for_bit_in_strict_mode(engine: str) -> None:
     u, v = 1 - rng().random(500), rng(2).random(500)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sizes import thin
 
 import rvm
 
@@ -19,6 +20,7 @@ def ring(n: int) -> np.ndarray:
     return eye + C * (np.roll(eye, 1, 0) - 2 * eye + np.roll(eye, -1, 0))
 
 
+@thin
 @pytest.mark.parametrize("name", ["along", "until"])
 def test_the_gradient_of_diffusion_is_the_transposed_map(name: str) -> None:
     program = rvm.load(EXAMPLES / "ring_diffusion.rasm")

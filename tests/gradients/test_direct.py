@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import thin
 
 import rvm
 from rvm.engines import LAW
@@ -240,6 +241,7 @@ def test_stacks_keep_what_they_hold() -> None:
         assert pull(["x"]).x == 3.0
 
 
+@thin
 @pytest.mark.parametrize("name", NAMES)
 def test_parts_of_a_gradient_are_those_of_the_whole(name: str) -> None:
     """Asked for alone, whatever is seeded: adjoints that nobody asks for are not computed."""

@@ -11,7 +11,7 @@ import pytest
 from attack.programs import smooth
 from gradients import properties
 from gradients.elsewhere import Reader, Table
-from sizes import thin
+from sizes import some, thin
 
 import rvm
 from rvm.derive.named import named_duals
@@ -175,6 +175,7 @@ def agree(seed: int, framework: Any) -> None:
     assert properties.distance(ours, named_duals(pull.function, found, pull.result.info)) <= NEAR
 
 
+@some
 @thin
 @pytest.mark.parametrize("seed", range(20))
 def test_random_programs(seed: int, framework: Any) -> None:

@@ -54,6 +54,7 @@ def test_estimates_of_two_hundred_programs() -> None:
     assert np.quantile(finite, 0.5) < 20 and np.quantile(finite, 0.9) < 200
 
 
+@thin
 @pytest.mark.parametrize("seed", range(12))
 def test_estimates_see_what_is_lost(seed: int) -> None:
     """Adjoints that rounding made 0 have an error, too: what was absorbed, cancelled, too small."""

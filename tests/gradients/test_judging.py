@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from attack.programs import smooth
-from sizes import part, sized, thin, wide
+from sizes import part, sample, sized, thin, wide
 
 import rvm
 from rvm.derive import estimate
@@ -66,6 +66,7 @@ class Counted(Run):
 
 
 @wide
+@sample
 @pytest.mark.parametrize("engine", ["auto", *(e for e in ("native",) if not ENGINES[e].missing())])
 @pytest.mark.parametrize("leap", LEAPS)
 def test_judging_takes_a_few_runs(leap: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from gradients.orders import HESSIANS, Routes, tried
-from sizes import first_and_another, part, sized
+from sizes import first_and_another, part, sample, sized
 
 import rvm
 from rvm.registry import executing
@@ -93,6 +93,7 @@ def test_quotients(text: str) -> None:
                 assert is_right(got, value), (text, engine, at, route, by, got, float(value))
 
 
+@sample
 @pytest.mark.parametrize("t", ["f32", "c128"])
 @pytest.mark.parametrize("text", QUOTIENTS)
 def test_quotients_of_other_numbers(text: str, t: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from attack.programs import sound as random_programs
 from gradients import properties
 from gradients.programs import PROGRAMS
-from sizes import first_and_another, sample, some, thin
+from sizes import first_and_another, sample, some, thin, wide
 from tools.running import rvm_json
 
 import rvm
@@ -207,6 +207,7 @@ def test_every_way_to_a_gradient_uses_the_log() -> None:
     assert objective.grad(objective.x0).tolist()[:2] == [want.w, want.v]
 
 
+@wide
 def test_second_derivatives_by_all_ways() -> None:
     f = PROGRAM.damped.with_options(strict=True)
     at = given("damped", 600)

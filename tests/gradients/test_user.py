@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from gradients import properties
 from gradients.agreeing import ENGINES, agree
-from sizes import sized
+from sizes import sized, wide
 
 import rvm
 from rvm.isa import OPCODES
@@ -97,6 +97,7 @@ def test_a_map_that_is_not_linear() -> None:
     agree(arrays, {"a": np.array([0.3, 0.7]), "b": np.ones(2)}, "b[1]")
 
 
+@wide
 def test_a_map_with_an_operand_that_is_only_read() -> None:
     @rvm.opcode(inverse="unwarp", types="inexact")
     def warp(p: rvm.Mut, q: rvm.Mut, s: rvm.Use) -> Any:

@@ -79,6 +79,7 @@ func f(y: f64, p: f64, x: f64, n: i64)
 """
 
 
+@thin
 @pytest.mark.parametrize(("x", "lost"), [(0.5, False), (1e-20, True)])
 def test_values_that_matter_to_second_derivatives_alone(x: float, lost: bool) -> None:
     """p x is lost in p x + x: the gradient is right all the same, and the Hessian would be 0."""

@@ -119,6 +119,7 @@ def test_third_order_in_each_mode() -> None:
         close(c(b(a(function(f, "x", "r", mode=mode))))(x), expected, atol=1e-14)
 
 
+@wide
 def test_inputs_that_are_outputs_integers_and_records() -> None:
     turn = function(PARTS.turn, ["x", "t"], "x")
     x, t = jnp.array([1.0, 2.0]), 0.3

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import rvm_janus
+from sizes import thin
 
 import rvm
 from rvm.engines import executing
@@ -31,6 +32,7 @@ def _agreed() -> dict[str, tuple[str, list[str]]]:
 AGREED = _agreed()
 
 
+@thin
 @pytest.mark.parametrize("name", AGREED)
 def test_what_is_printed_is_what_jana_prints(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     text, printed = AGREED[name]

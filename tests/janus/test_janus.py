@@ -86,6 +86,7 @@ def agree(seeds: range) -> None:
         assert nothing((~f)(**out)), text
 
 
+@thin
 @pytest.mark.parametrize("part", range(4))
 def test_random_programs_agree_with_the_interpreter(part: int) -> None:
     agree(range(10 * part, 10 * part + 10))

@@ -11,7 +11,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from sizes import first_and_another, sample, sized, thin
+from sizes import first_and_another, sample, sized, thin, wide
 
 import rvm
 from rvm.engines import executing
@@ -196,6 +196,7 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(t: str, engine: str) -
             assert caught.value.code == "R009"
 
 
+@wide
 def test_many_turns_come_back_to_the_bit() -> None:
     lib = rvm.assemble("""
         func spin(a: i64, b: i64, t: f64, n: i64)

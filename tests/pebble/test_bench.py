@@ -6,6 +6,7 @@ import re
 
 import pytest
 from rvm_bench import pebble_peers, pebbling
+from sizes import wide
 
 import rvm.pebble
 
@@ -33,6 +34,7 @@ def test_speeds_are_of_what_comes_in_a_spell() -> None:
     assert pebbling.speed(endless, spell=0.01) == 0
 
 
+@wide
 def test_optimal_schedules_of_all_libraries_do_as_many_steps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -102,6 +102,7 @@ def test_bennett_as_it_is_published() -> None:
     assert seen.peak + 2 == 4 * 3 + 2 == 14
 
 
+@thin
 @pytest.mark.parametrize("radix", [2, 3, 4, 10, 1000])
 def test_bennett_where_only_the_run_knows_the_length(radix: int) -> None:
     """As many steps as planned, and no more states than for the next power of the radix."""

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pebble.graphs import adder
-from sizes import examples
+from sizes import examples, wide
 
 from rvm.faults import UsageError
 from rvm.pebble import Kind, Plan, frontier, parse_bench, plan, plan_dag
@@ -250,6 +250,7 @@ moves
      ● bennett   ○ knill                pebbles →"""
 
 
+@wide
 def test_the_svg_of_curves_has_them_all() -> None:
     found = frontier(300, goal="gradient", price=8)
     names = ["bennett", "reversible", "hybrid", "revolve"]

@@ -13,6 +13,7 @@ from rvm_pure.account import Counting, arguments
 from rvm_pure.cost import Cost, bound, figure, nesting, work
 from rvm_pure.gradient import gradient
 from rvm_pure.terms import free
+from sizes import wide
 from tools.running import rvm as command
 
 from rvm.derive.gradients import Pullback
@@ -65,6 +66,7 @@ def ratios(seeds: range) -> tuple[list[float], list[float]]:
     return worst, arithmetic
 
 
+@wide
 def test_gradients_cost_at_most_4_times_3_to_the_nesting() -> None:
     worst, arithmetic = ratios(range(60))
     assert max(worst) > 2 and max(arithmetic) > 2

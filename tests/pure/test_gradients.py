@@ -12,6 +12,7 @@ import pytest
 from pure import oracle
 from pure.terms import NAMES, Case, case
 from rvm_pure import PureFunction, functions
+from sizes import thin
 
 LIMIT = 1e-12
 """How far adjoints may be apart, in parts of the largest."""
@@ -108,6 +109,7 @@ def agree(seed: int, jax: bool) -> float:
     return max((near(have, tuple(w), f, c) for have in found for w in wanted), default=0.0)
 
 
+@thin
 @pytest.mark.parametrize("part", range(4))
 def test_gradients_of_random_terms_are_those_of_sixty_digits(part: int) -> None:
     for seed in range(5 * part, 5 * part + 5):

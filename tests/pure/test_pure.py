@@ -14,7 +14,7 @@ from rvm_asm import assemble as assemble_text
 from rvm_asm.program import Declarations
 from rvm_pure.assembler import read
 from rvm_pure.printer import definitions
-from sizes import some, wide
+from sizes import some, thin, wide
 
 import rvm
 from rvm.codec import encode
@@ -135,6 +135,7 @@ def agree(seeds: range) -> None:
         assert again.body == d.body, text
 
 
+@thin
 @pytest.mark.parametrize("part", range(4))
 def test_random_terms_agree_with_their_walk(part: int) -> None:
     agree(range(8 * part, 8 * part + 8))

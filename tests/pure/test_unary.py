@@ -12,6 +12,7 @@ from rvm_pure import functions
 from rvm_pure.gradient import simple
 from rvm_pure.unary import rebuilt
 from rvm_pure.unary_text import read_unary, text
+from sizes import wide
 
 from rvm.faults import AssemblyError
 
@@ -81,6 +82,7 @@ def agree(seeds: range) -> None:
             assert np.allclose(a, b, rtol=0, atol=1e-12 * top), source
 
 
+@wide
 def test_random_terms_by_their_unary_form() -> None:
     agree(range(12))
 

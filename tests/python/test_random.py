@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 from python.writer import written
-from sizes import part, sized
+from sizes import part, sized, wide
 
 import rvm
 from rvm import Array, f64, i64
@@ -59,6 +59,7 @@ def close(found: object, want: object, by: float, what: str) -> None:
     np.testing.assert_allclose(found, want, rtol=by, atol=by, err_msg=what)
 
 
+@wide
 @sized
 def test_random_functions() -> None:
     for seed in range(part(2000)):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rvm_asm import assemble
 from rvm_tools.derivatives import labelled, matrix, rounded, table
-from sizes import thin
+from sizes import thin, wide
 from tools.running import NORM, golden, rvm, rvm_json
 
 from rvm.engines import executing
@@ -197,6 +197,7 @@ class TestChecks:
         found = rvm_json(*given, code=1)
         assert found["check"]["ok"] is False and found["errors"][0]["code"] == "D013"
 
+    @wide
     def test_a_place_that_must_be_zero_is_not_a_disagreement(self) -> None:
         Path("steps.rasm").write_text(
             "func step(y: f64, x: f64)\n    add y, 0.5 * x\n\n"

@@ -123,6 +123,7 @@ func outer(y: f64, x: f64[n], a: f64)       ; an ancilla that outlives the round
 AT = {"y": 0.25, "x": np.array([0.5, -1.25, 2.0]), "a": 0.75}
 
 
+@thin
 @pytest.mark.parametrize("name", ("called", "looped", "outer"))
 def test_what_is_left_out_is_nothing(name: str) -> None:
     f = rvm.assemble(LINES)[name]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rvm_dap.wire import BadMessage, BrokenStream, read_message, write_message
-from sizes import examples
+from sizes import examples, wide
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -18,6 +18,7 @@ values = st.recursive(
 )
 
 
+@wide
 @examples(100)
 @given(st.lists(st.dictionaries(st.text(), values, max_size=4), max_size=4))
 def test_what_is_written_is_read(messages: list[dict[str, Any]]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rvm_dap.adapter import ANSWERS
+from sizes import wide
 from tools.dap.client import Client, Refused, talking
 from tools.dap.programs import CALLS
 
@@ -83,6 +84,7 @@ def ask(client: Client, command: str, arguments: dict[str, Any]) -> bool:
     return True
 
 
+@wide
 def test_requests_with_any_arguments(tmp_path: Path) -> None:
     program = tmp_path / "calls.rasm"
     program.write_text(CALLS)

@@ -117,6 +117,7 @@ WAYS: dict[str, Callable[[Session], object]] = {
 }
 
 
+@wide
 def test_keys_move_as_a_session_without_a_screen_does() -> None:
     plain = sort()
     plain.break_at("merge")
