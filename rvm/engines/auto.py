@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import NamedTuple
 
 from rvm.engines import ENGINES, engine
 from rvm.engines.extent import first_chunk
 from rvm.engines.protocol import Engine
 from rvm.engines.python import Python
+from rvm.faults import UsageError
 from rvm.host.once import once
 from rvm.image import Code, Image
 from rvm.state import Options, State
@@ -86,9 +87,8 @@ def is_all_compiled(image: Image, name: str) -> bool:
     return bool(cache[key])
 
 
-@cache
 def native_is_there() -> bool:
-    """Whether machine code can be made and run here."""
+    """Whether machine code can be made and run here, as far as is known."""
     return ENGINES["native"].missing() is None
 
 
@@ -183,7 +183,13 @@ class Auto:
         root = state.frames[0].code
         choice = choice_of(root, state.options)
         if is_warm(root, choice):
-            return self._compiled(choice).advance(state, ticks)
+            try:
+                return self._compiled(choice).advance(state, ticks)
+            except UsageError:
+                if choice.first == "native" or native_is_there():
+                    raise
+                # LLVM cannot be loaded, as has been found out just now.
+                return self.advance(state, ticks)
         if choice.then == "vector" and is_hot(root):
             return self.vector.advance(state, ticks)
         ticks = ticks if choice.then == "python" else min(ticks, WARM)
@@ -231,5 +237,5 @@ def is_hot(code: Code) -> bool:
 
 def choice_of(code: Code, options: Options) -> Choice:
     """The choice for an outermost frame, made once for each kind of options."""
-    key = (Choice, options.strict, options.checks, options.bits)
+    key = (Choice, options.strict, options.checks, options.bits, native_is_there())
     return once(code.compiled, key, Choice, lambda: choose(code.image, code.name, options))

@@ -6,9 +6,10 @@ code runs for long and both engines give the same bits.
 
 from __future__ import annotations
 
-from rvm.engines.auto import choose
+from rvm.engines.auto import choose, native_is_there
 from rvm.engines.protocol import Engine
 from rvm.engines.python import Python
+from rvm.faults import UsageError
 from rvm.probes.armed import ArmedCode, Armory
 from rvm.state import State
 
@@ -32,7 +33,12 @@ class Watchful:
         if armory is None or not self._may_compile(state):
             return self._python.advance(state, ticks)
         if armory.heat >= WARM:
-            return self._compiled().advance(state, ticks)
+            try:
+                return self._compiled().advance(state, ticks)
+            except UsageError:
+                if native_is_there():
+                    raise
+                return self.advance(state, ticks)
         did = self._python.advance(state, min(ticks, WARM))
         armory.heat += did
         return did

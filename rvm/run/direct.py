@@ -13,6 +13,7 @@ import numpy as np
 
 from rvm.engines import ENGINES
 from rvm.engines.auto import choice_of, is_warm
+from rvm.engines.native.host import Llvm
 from rvm.host.once import once
 from rvm.host.signals import Listening, interrupted, is_ctrl_c
 from rvm.image import Code
@@ -196,7 +197,10 @@ def is_direct(code: Code, options: Options) -> bool:
     row = ENGINES.get(options.engine)
     if row is None or not row.compiles or options.max_steps is not None:
         return False
-    return not row.chooses or is_warm(code, choice_of(code, options))
+    if not row.chooses:
+        return True
+    # Until machine code has run here, `auto` takes the way on which it can do without.
+    return Llvm.works and is_warm(code, choice_of(code, options))
 
 
 def launch_of(code: Code, options: Options, logging: int = 0) -> Launch | None:

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.engines.auto import lanes_engine
+from rvm.engines.auto import lanes_engine, native_is_there
 from rvm.engines.lanes.engine import run_block
 from rvm.engines.lanes.plan import LanePlan, acts_outside, plan_of
 from rvm.engines.lanes.stacks import LaneStack
 from rvm.engines.lanes.uniform import Uniformity
-from rvm.faults import InputError, RvmError
+from rvm.faults import InputError, RvmError, UsageError
 from rvm.host.once import once
 from rvm.host.signals import Listening, deferred, left_whole, listen
 from rvm.image import Code, image_of
@@ -171,7 +171,12 @@ class Batch:
         aside = np.ones(self.size, bool)
         engine = self._engine(options)
         if engine == "native":
-            return self._natively(options, block)
+            try:
+                return self._natively(options, block)
+            except UsageError:
+                if options.engine == "native" or not options.checks or native_is_there():
+                    raise
+                return self.run(options, block)
         if engine != "vector":
             return aside
         width = block or self._block()

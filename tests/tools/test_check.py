@@ -254,9 +254,9 @@ def test_without_llvm_the_other_engines_are_checked(
     from rvm.engines.native import host
 
     monkeypatch.setattr(host, "find_spec", lambda name: None)
-    host.why_not.cache_clear()
+    host._lack.cache_clear()
     host.library.cache_clear()
-    request.addfinalizer(host.why_not.cache_clear)
+    request.addfinalizer(host._lack.cache_clear)
     assert "native engine" in rvm("check", "norm.rasm").stdout
     found = rvm_json("check", "norm.rasm")
     assert found["ok"]

@@ -16,8 +16,18 @@ import rich_click as click
 
 from rvm.codes.words import count
 from rvm.engines import ENGINES, executing
-from rvm.faults import AssemblyError, Diagnostic, InputError, InternalError, RvmError, Where
+from rvm.engines.native.compiler import compiler
+from rvm.faults import (
+    AssemblyError,
+    Diagnostic,
+    InputError,
+    InternalError,
+    RvmError,
+    UsageError,
+    Where,
+)
 from rvm.program import Function, Program
+from rvm.registry import EngineRow
 from rvm.run.binding import bind
 from rvm.transform.derived import MARKS
 from rvm_tools.directives import Directive, directives
@@ -61,8 +71,19 @@ class CheckRequest:
     def skipped(self) -> dict[str, str]:
         """Unavailable engines that are left out, and what they lack."""
         names = () if self.engines else executing()
-        lacks = {n: ENGINES[n].missing() for n in names}
+        lacks = {n: _lack(ENGINES[n]) for n in names}
         return {n: error.message for n, error in lacks.items() if error is not None}
+
+
+def _lack(row: EngineRow) -> UsageError | None:
+    """The reason why an engine cannot run here, for one that compiles by loading its compiler."""
+    missing = row.missing()
+    if missing is None and row.compiles and not row.chooses:
+        try:
+            compiler()
+        except UsageError as error:
+            return error
+    return missing
 
 
 def check(request: CheckRequest) -> None:

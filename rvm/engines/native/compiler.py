@@ -9,7 +9,7 @@ from typing import Any
 from rvm.emit.llvm.prelude import TURN
 from rvm.emit.llvm.rooms import POOL
 from rvm.engines.native.aside import aside
-from rvm.engines.native.host import library
+from rvm.engines.native.host import Llvm, library
 from rvm.engines.native.memory import PROTOTYPE, Run, address
 from rvm.faults import UsageError
 from rvm.host.signals import listen
@@ -33,16 +33,18 @@ class Compiler:
         library()
         try:
             import llvmlite.binding as llvm
-        except (ImportError, OSError) as error:
-            raise UsageError(
+
+            llvm.initialize_native_target()
+            llvm.initialize_native_asmprinter()
+        except (ImportError, OSError, RuntimeError, AttributeError) as error:
+            Llvm.error = UsageError(
                 "U002",
                 f"llvmlite is installed, but cannot be loaded: {error}",
                 hint="if its memory is limited (ulimit -v), it needs more; or use another engine",
-            ) from None
+            )
+            raise Llvm.error from None
 
         self.llvm = llvm
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
         self.cpu = llvm.get_host_cpu_name()
         self.features = llvm.get_host_cpu_features().flatten()
         self.triple = llvm.get_process_triple()

@@ -19,9 +19,22 @@ def library() -> Any:
     return _process()
 
 
-@cache
+class Llvm:
+    """What is known of llvmlite in this process; it is only loaded when code is compiled."""
+
+    works = False
+    """Whether machine code has been made ready."""
+    error: UsageError | None = None
+    """The reason why llvmlite could not be loaded."""
+
+
 def why_not() -> UsageError | None:
-    """The error that prevents the engine `native` from running here; None if there is none."""
+    """The error that prevents the engine `native` from running here; None if none is known."""
+    return Llvm.error or _lack()
+
+
+@cache
+def _lack() -> UsageError | None:
     if find_spec("llvmlite") is None:
         return UsageError(
             "U002",

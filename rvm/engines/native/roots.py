@@ -13,6 +13,7 @@ from rvm.engines.native import kept
 from rvm.engines.native.artifact import Artifact, Sketch, decoded
 from rvm.engines.native.elf import Block, linked
 from rvm.engines.native.frames import layout_of, slots_of
+from rvm.engines.native.host import Llvm
 from rvm.engines.native.keys import key, key_of
 from rvm.engines.native.memory import Run, loaded
 from rvm.host.once import once
@@ -161,7 +162,9 @@ def machine_code(
     module's own globals.
     """
     with Listening():
-        return _machine_code(name, entry, printed, sketch, memory)
+        found = _machine_code(name, entry, printed, sketch, memory)
+    Llvm.works = True
+    return found
 
 
 @deferred
