@@ -173,6 +173,7 @@ def _judged(off: _Off, size: float, updates: float) -> float:
         many = f"{updates:g} updates explain" if updates != 1 else "1 update explains"
         why = f"the tolerance is {tolerance:g}" if tolerance else f"{many} {allowed:.2g}"
         note = f"it is off by {gap:.2g}; it has been as large as {size:.3g}, of which {why}"
+        note += "; `tolerance=` sets the allowed part" * (tolerance is None)
         error = _other(state, sys, name, held, expected, (note,))
         if tolerance is None:
             error.excess = gap / allowed
