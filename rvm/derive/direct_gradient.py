@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,9 @@ from rvm.transform.programs import gradient_program
 from rvm.transform.unread import only_addition, unread
 from rvm.transform.valued import valued
 from rvm.types import C128, F32, F64, Array, Scalar, Stack, elem_of
+
+if TYPE_CHECKING:
+    from rvm.engines.native.frames import Layout
 
 Made = TypeVar("Made")
 """Parts that are made only once: runs of a gradient program, for one loss or for all."""
@@ -118,18 +121,30 @@ class ThereAndBack:
         layout = self.launch.layout
         self.intake = Intake(function, layout, inout) if takes(function) else None
         types = [layout.types[slot] for slot in self.slots.values()]
-        self.bars = [
+        self.arrays = [
             (
                 k,
                 layout.places[slot],
-                system(elem_of(t)),
-                (empty if k in self.blank else zeros) if isinstance(t, Array) else None,
+                system(t.elem).dtype,
+                empty if k in self.blank else zeros,
+                *_shapes(layout, k, slot),
             )
             for (k, slot), t in zip(self.slots.items(), types, strict=True)
-            if isinstance(t, (Scalar, Array))
+            if isinstance(t, Array)
         ]
-        """The parameters that have adjoints, where these are in slots, of which numbers they are,
-        and how arrays of them are made."""
+        """The parameters whose adjoints are arrays, where these are in slots, their type, how they
+        are made, the slots of their shape and strides, and those of the parameter's if equal."""
+        self.scalars = [
+            (k, layout.places[slot])
+            for (k, slot), t in zip(self.slots.items(), types, strict=True)
+            if isinstance(t, Scalar)
+        ]
+        """The parameters whose adjoints are numbers, and where these are in slots."""
+        self.zeros: Bars = {
+            k: system(t).zero if isinstance(t, Scalar) else None
+            for k, t in zip(self.slots, types, strict=True)
+        }
+        """The adjoints at the start of a run that nothing seeds, without arrays."""
 
     def run(
         self,
@@ -149,14 +164,12 @@ class ThereAndBack:
         start, flat, held = self._taken(inputs)
         marked = marks(start)
         lent = self._lent(seeds, start, wrt) if self.back else {}
-        bars: Bars = {
-            k: lent[k]
-            if k in lent
-            else sys.zero
-            if make is None
-            else make(start[k].shape, sys.dtype)
-            for k, _, sys, make in self.bars
-        }
+        bars = self.zeros.copy()
+        for k, at, dtype, make, own, given in self.arrays:
+            bars[k] = bar = lent[k] if k in lent else make(start[k].shape, dtype)
+            flat[at] = address_of(bar)
+            flat[own] = bar.shape + bar.strides if given is None else flat[given]
+            held += bar.nbytes
         try:
             self._seed(bars, seeds, lent)
         except IndexError:
@@ -167,12 +180,9 @@ class ThereAndBack:
             if isinstance(v, np.ndarray):
                 regs[k] = changing = v.copy()
                 _enter(flat, launch.layout.places[k], changing)
-        for k, at, _, make in self.bars:
+        for k, at in self.scalars:
             bar = bars[k]
-            if make is not None:
-                _enter(flat, at, bar)
-                held += bar.nbytes
-            elif type(bar) is complex:
+            if type(bar) is complex:
                 flat[at], flat[at + 1] = bar.real, bar.imag
                 held += 2 * SCALAR_BYTES
             else:
@@ -246,14 +256,14 @@ class ThereAndBack:
         found: Bars = {}
         if self.names is None or type(seeds) is not dict:
             return found
-        for k, _, sys, make in self.bars:
-            if make is None or k not in self.back:
+        for k, _, dtype, *_ in self.arrays:
+            if k not in self.back:
                 continue
             name = self.function.params[k].name
             v = seeds.get(name)
             if (
                 type(v) is np.ndarray
-                and v.dtype is sys.dtype
+                and v.dtype is dtype
                 and v.shape == start[k].shape
                 and v.flags.c_contiguous
                 and v.flags.aligned
@@ -295,6 +305,16 @@ class ThereAndBack:
         start = bind(self.function, inputs, self.changed)[: self.function.n_args]
         start = [np.ascontiguousarray(v) if isinstance(v, np.ndarray) else v for v in start]
         return start, self.launch.layout.flat(start), sum(map(byte_size, start))
+
+
+def _shapes(layout: Layout, k: int, slot: int) -> tuple[slice, slice | None]:
+    """The slots of an adjoint's shape and strides, and its parameter's, if these are the same."""
+    t = layout.types[k]
+    assert isinstance(t, Array)
+    own, given = (
+        slice(at + 2, at + 2 + 2 * t.rank) for at in (layout.places[slot], layout.places[k])
+    )
+    return own, given if layout.dtypes[k].itemsize == layout.dtypes[slot].itemsize else None
 
 
 def _enter(flat: list[Any], at: int, v: NDArray[Any]) -> None:

@@ -29,6 +29,7 @@ DRIFT = struct.Struct("<d")
 NO_LIMIT = 1 << 62
 SOON = 0.02
 """Seconds."""
+_addressof, _first = ctypes.addressof, ctypes.c_char.from_buffer
 
 
 class Flight:
@@ -187,12 +188,11 @@ class Launch:
             if isinstance(t, Array) and k < layout.n_args and (sketch.deep or k in sketch.whole)
         ]
         """The slots of the shapes of the parameters on whose sizes ticks depend."""
-        self._lengths = _taker(s.start for s in self.shapes if s.stop == s.start + 1)
-        self._shapes = [s for s in self.shapes if s.stop > s.start + 1]
+        self._lengths = _taker(at for s in self.shapes for at in range(s.start, s.stop))
         self.ticks = self._within(1)
         """The number of ticks that a run is given if it depends on no sizes."""
-        self._known = 1, self.ticks
-        """The largest size of the last run, and the ticks for that."""
+        self._known: tuple[Any, int] = (), 0
+        """The lengths of the last run, and the ticks for them."""
         self.parameters = range(layout.n_args)
         types = layout.types[: layout.n_args]
         self.scalars = [
@@ -221,7 +221,7 @@ class Launch:
         if flight.how == context.SPENT and perf_counter() - began < SOON:
             self.patience = min(8 * self.patience, NO_LIMIT)
             self.ticks = self._within(1)
-            self._known = 1, self.ticks
+            self._known = (), 0
         return flight
 
     def run_registers(
@@ -244,28 +244,26 @@ class Launch:
 
     def _foreseen(self, values: Sequence[Any]) -> int:
         """The number of ticks for a run, by the sizes of its arrays."""
-        size: int = max(self._lengths(values))
-        for shape in self._shapes:
-            size = max(size, math.prod(values[shape]))
+        lengths = self._lengths(values)
         of, ticks = self._known
-        if of != size:
-            self._known = size, (ticks := self._within(size))
+        if of != lengths:
+            size = max(math.prod(values[shape]) for shape in self.shapes)
+            self._known = lengths, (ticks := self._within(size))
         return ticks
 
     def _within(self, size: int) -> int:
         return min(int(self.patience * ticks_of(self.root.sketch, size)), NO_LIMIT)
 
 
-def _taker(at: Iterable[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """A function that takes the values at some positions, at least two of them."""
-    # Each of them may be there more than once.
+def _taker(at: Iterable[int]) -> Callable[[Sequence[Any]], Any]:
+    """A function that takes the values at some positions."""
     found = [*at]
-    return itemgetter(*(2 * found)) if found else lambda values: (1,)
+    return itemgetter(*found) if found else lambda values: ()
 
 
 def _address(data: bytearray) -> int:
     """The address of the data; a function without registers has none."""
-    return ctypes.addressof(ctypes.c_char.from_buffer(data)) if data else 0
+    return _addressof(_first(data)) if data else 0
 
 
 def _forget(address: int) -> None:
