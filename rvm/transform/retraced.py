@@ -62,6 +62,13 @@ class Step:
         return frozenset(found)
 
     @cached_property
+    def known(self) -> frozenset[int]:
+        """The registers on which its values and places depend, also by a length alone."""
+        return frozenset().union(
+            *(known_from(self.f, e) for e in self.instr.args if isinstance(e, Expr))
+        )
+
+    @cached_property
     def is_exact(self) -> bool:
         """Whether all that it changes are exact."""
         return all(elem_of(self.f.registers[reg].type).is_exact for reg in self.changed)
@@ -167,12 +174,16 @@ def _keeps_bits(steps: Sequence[Step], finite: bool) -> bool:
 
 
 def _depended_on(code: Sequence[Step], regs: frozenset[int]) -> frozenset[int]:
-    """The registers that code changes and on which the values of some depend."""
+    """The registers that code changes and on which the values of some depend.
+
+    Lengths change only where an array is made again.
+    """
     changed = frozenset().union(*(step.changed for step in code))
+    made = frozenset().union(*(step.changed for step in code if step.instr.op in (*MAKES, *ENDS)))
     while True:
         more = regs.union(
             *(
-                step.changed | (step.read & changed)
+                step.changed | (step.read & changed) | (step.known & made)
                 for step in code
                 if step.instr.op in JUMPS or not regs.isdisjoint(step.changed)
             )

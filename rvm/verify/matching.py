@@ -60,7 +60,7 @@ def restorations(function: Function, inout: InOut, in_values: InValues) -> tuple
 
 
 def _whole(function: Function, inout: InOut, in_values: InValues) -> Region:
-    items = Items(inout)
+    items = Items(function.registers, inout)
     return Region(function, items, in_values, liveness(function), {}, 0, len(function.code))
 
 

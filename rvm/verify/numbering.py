@@ -9,6 +9,10 @@ The adjoint of a function undoes it, and also changes adjoints: calling it count
 the function for the values passed.  Likewise a tangent counts as a call of the function.  Adjoints
 do more in one direction than in the other: branches on a register that distinguishes the directions
 are followed where its value is known.
+
+The lengths of an array have a number too, under `lengths_of` its register.  Elements and lengths
+are apart, so that code that uses only a length does not depend on the elements; an array that is
+removed and made again can have other lengths, and then all that used them counts as changed.
 """
 
 from __future__ import annotations
@@ -19,11 +23,12 @@ from dataclasses import dataclass
 from typing import cast
 
 from rvm.expr import Apply, Const, Expr, Place, places
+from rvm.expr import reads as read_by
 from rvm.isa import ENDS, MAKES, invert_instr, lower
 from rvm.numbers import system
-from rvm.program import Function, Instr
+from rvm.program import Function, Instr, Register
 from rvm.stmt import Exchange, reads, writes
-from rvm.types import BOOL, Stack, elem_of
+from rvm.types import BOOL, Array, Stack, elem_of, rank_of
 from rvm.verify.flow import Liveness
 from rvm.verify.pieces import closed, counted, inverse, segments, touches_own, with_register
 
@@ -65,6 +70,11 @@ FIRST, LAST, VARIABLE = -2, -3, -4
 """They stand for registers: the bounds of a loop, and its variable."""
 
 
+def lengths_of(reg: int) -> int:
+    """What stands for the lengths of the array in a register."""
+    return VARIABLE - 1 - reg
+
+
 @dataclass(frozen=True, slots=True)
 class Repeated:
     """A `for` loop as its effect on the registers `used`, and the inverse.
@@ -98,7 +108,8 @@ class Repeated:
 class Items:
     """The instructions and items of a function, each analysed once."""
 
-    def __init__(self, inout: Mapping[str, Collection[int]]) -> None:
+    def __init__(self, registers: Sequence[Register], inout: Mapping[str, Collection[int]]) -> None:
+        self.registers = registers
         self.inout = inout
         self._forms: dict[object, int] = {}
         self._ways: dict[int, tuple[Instr, int, int]] = {}
@@ -135,10 +146,33 @@ class Items:
         found = self._touched.get(id(instr))
         if found is None:
             stmts = lower(instr)
-            read = frozenset([p.reg for s in stmts for p in reads(s)])
-            changed = frozenset([p.reg for s in stmts for p in writes(s, self.inout)])
-            found = self._touched[id(instr)] = instr, read, changed
+            read = {p.reg for s in stmts for p in reads(s)}
+            changed = {p.reg for s in stmts for p in writes(s, self.inout)}
+            read |= self._measured(instr.args, read | changed)
+            if instr.op in (*MAKES, *ENDS):
+                reg = cast(Place, instr.args[0]).reg
+                read |= self.used(*self.dims(reg))
+                changed |= {lengths_of(reg)} if self.is_array(reg) else set()
+            found = self._touched[id(instr)] = instr, frozenset(read), frozenset(changed)
         return found[1:]
+
+    def used(self, *values: Expr) -> set[int]:
+        """What values depend on: registers, and the lengths of arrays."""
+        read = {p.reg for v in values for p in read_by(v)}
+        return read | self._measured(values, read)
+
+    def _measured(self, values: Iterable[Expr], read: Collection[int]) -> set[int]:
+        """The lengths of those arrays in values that are not read themselves."""
+        named = {p.reg for v in values for p in places(v)}
+        return {lengths_of(reg) for reg in named.difference(read) if self.is_array(reg)}
+
+    def is_array(self, reg: int) -> bool:
+        """Whether a register holds an array."""
+        return isinstance(self.registers[reg].type, Array)
+
+    def dims(self, reg: int) -> tuple[Expr, ...]:
+        """The lengths that a register is made with."""
+        return tuple(d for d in self.registers[reg].dims if d is not None)
 
     def all_touched(self, code: Iterable[Instr]) -> tuple[set[int], set[int]]:
         """The registers that code reads, and those that it changes."""
@@ -232,13 +266,22 @@ class Region:
         """The number of an expression's value."""
         if isinstance(value, Place) and not value.path:
             return self.number(value.reg)
-        read = sorted({p.reg for p in places(value)})
-        key = self.items.form(("value", value)), tuple((r, self.number(r)) for r in read)
+        return self._computed(("value", value), self.items.used(value))
+
+    def _computed(self, what: object, used: Collection[int]) -> int:
+        """The number of what is computed from the contents of registers."""
+        key = self.items.form(what), self._numbers(used)
         found = self.table.get(key)
         if found is None:
             found = ((-1, self._new()),)
             self._enter(key, found)
         return found[0][1]
+
+    def _filled(self, reg: int, value: Expr) -> int:
+        """The number of a register that holds a value, an array in every element."""
+        if value.type is None or rank_of(value.type) or not self.items.is_array(reg):
+            return self._value(value)
+        return self._computed(("filled", value), {*self.items.used(value), lengths_of(reg)})
 
     def _enter(self, key: Key, result: Numbers) -> None:
         self.table[key] = result
@@ -344,16 +387,21 @@ class Region:
             return
         known = instr.args[1] if len(instr.args) > 1 else None
         self.truth.pop(reg, None)
+        if self.items.is_array(reg):
+            self.begun.setdefault(lengths_of(reg), 0)
+            if instr.op in MAKES:
+                dims = self.items.dims(reg)
+                self.held[lengths_of(reg)] = self._computed(("dims", dims), self.items.used(*dims))
         if instr.op == "fresh":
             if t == BOOL:
                 self.truth[reg] = False
             self.held[reg] = self._zero(reg)
         elif instr.op == "alloc":
             assert known is not None
-            self.held[reg] = self._value(known)
+            self.held[reg] = self._filled(reg, known)
         elif instr.op == "free":
             assert known is not None
-            is_it, must_be = self.number(reg), self._value(known)
+            is_it, must_be = self.number(reg), self._filled(reg, known)
             if is_it == must_be:
                 self.found.append(pc)
             elif elem_of(t).is_exact:
@@ -362,17 +410,17 @@ class Region:
         kind = MADE
         if instr.op in ENDS:
             self.held.pop(reg, None)
+            self.held.pop(lengths_of(reg), None)
             is_known = instr.op == "drop" or self.found[-1:] == [pc]
             kind = GONE if is_known else ASKED
             if is_known and reg in self._brought:
                 self.by_adjoint.append(pc)
-        reads = () if known is None else {p.reg for p in places(known)}
-        self._happened(kind, reads, {reg: (0, 0)})
+        self._happened(kind, self.items.touched(instr)[0], {reg: (0, 0)})
         self._brought.discard(reg)
 
     def _zero(self, reg: int) -> int:
         t = elem_of(self.function.registers[reg].type)
-        return self._value(Const(system(t).zero, t))
+        return self._filled(reg, Const(system(t).zero, t))
 
     def _composite(self, start: int, end: int) -> None:
         """A loop or an `if`: first its contents by themselves, then the whole as one item."""
@@ -389,7 +437,7 @@ class Region:
         read, changed = self.items.all_touched(code)
         for reg in changed:
             self.truth.pop(reg, None)
-        before, behind = self.lives.live(start), self.lives.live(end)
+        before, behind = self._live(start), self._live(end)
         live = before & behind
         inner = self._apart(start, end)
         back = {reg for reg in changed & live if all(part.restores(reg) for part in inner)}
@@ -403,6 +451,11 @@ class Region:
         for reg in changed - live:
             self.held.pop(reg, None)
 
+    def _live(self, at: int) -> Set[int]:
+        """The registers that are live at a position, and the lengths of arrays among them."""
+        live = self.lives.live(at)
+        return live | {lengths_of(reg) for reg in live if self.items.is_array(reg)}
+
     def _repeated(self, start: int, end: int) -> Repeated | None:
         """A `for` loop by the numbers that it counts; loops with the same effect are equal to it.
 
@@ -415,7 +468,7 @@ class Region:
             return None
         read, changed = self.items.all_touched(loop.body)
         used = changed | read
-        bounds = {p.reg for e in (loop.first, loop.last) for p in places(e)}
+        bounds = self.items.used(loop.first, loop.last)
         if loop.behind in used or changed & {loop.variable, *bounds}:
             return None
         if self.number(loop.behind) != self._value(loop.end):
@@ -492,7 +545,7 @@ class Region:
         self.held.update(after)
         ways = zip(before, after, strict=True)
         counts = None if loop is None else loop.variable
-        moved = {r: (b, a) for (r, b), (_, a) in ways if r != counts}
+        moved = {r: (b, a) for (r, b), (_, a) in ways if r >= 0 and r != counts}
         self._happened(UPDATE, (r for r, _ in found), moved)
         self._brought -= set(order)
         left = tuple((r, self.number(r)) for r, _ in found)
