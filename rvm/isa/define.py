@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
 
+from rvm.codes.words import instead
 from rvm.expr import Expr, Formal, Place, lift, walk
 from rvm.faults import DefinitionError
 from rvm.isa.proof import prove_inverse
@@ -115,8 +116,12 @@ def opcode(
     proved here for all except the table's own.  `types` is the class in `rvm.isa.rules.CLASSES` of
     the operands' types. `exact` is an alternative body, on the same operands, for types in the
     class `exact_types`, and `exact_inverse` the inverse opcode on these, if different.
-    DefinitionError (D001 … D006) for an invalid body.
+    DefinitionError (D001 … D006) for an invalid body, D008 for a class that does not exist.
     """
+    for cls in (types, exact_types):
+        if cls not in CLASSES:
+            hint = instead(cls, CLASSES, f"classes: {', '.join(CLASSES)}")
+            raise DefinitionError("D008", f"there is no class of types `{cls}`", hint=hint)
 
     def enter(body: Callable[..., Any]) -> Callable[..., Any]:
         named = name or body.__name__.rstrip("_")

@@ -318,3 +318,10 @@ def test_updates_of_exact_types_have_inverses(t: Scalar) -> None:
                 for v in edges:
                     there = value(op, (t, t))(x, v)
                     assert value(undo, (t, t))(there, v) == x
+
+
+@pytest.mark.parametrize("options", [{"types": "f32"}, {"types": ""}, {"exact_types": "floats"}])
+def test_a_class_of_types_that_does_not_exist_is_refused(options: dict[str, str]) -> None:
+    with pytest.raises(rvm.DefinitionError, match="no class of types") as caught:
+        rvm.opcode(**options)(lambda a: -a)  # type: ignore[arg-type]
+    assert caught.value.code == "D008"

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 import rvm
-from rvm.faults import InvertibilityError
 from rvm.engines import executing
+from rvm.faults import InvertibilityError
 
 PROGRAMS = {
     "as a value": """
