@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from decimal import Context, Decimal
 from fractions import Fraction
-from numbers import Rational
+from numbers import Rational, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -44,6 +44,10 @@ class NumberSystem(ABC):
     """For a type that rounds: the least normal number; smaller ones have the gaps of this one."""
     converts: ClassVar[bool] = False
     """Whether `rvm.numbers.conversions` takes numbers to other types and back."""
+    kinds: ClassVar[tuple[type, ...]] = (Real, Decimal)
+    """The types of the Python numbers whose values it may hold; bools are given to bool alone."""
+    kind: ClassVar[str] = "a real number"
+    """What these are, in messages."""
 
     def __init__(self, t: Scalar, zero: Any, codes: Mapping[str, Code]) -> None:
         self.type = t
@@ -101,7 +105,10 @@ class NumberSystem(ABC):
 
     def from_python(self, value: Any) -> Any:
         """An argument given in Python as a raw value; TypeError or ValueError if it is not one."""
-        return self.literal(plain(value))
+        value = plain(value)
+        if isinstance(value, bool) or not isinstance(value, self.kinds):
+            raise TypeError(f"expected {self.kind}, not {described(value)}")
+        return self.literal(value)
 
     def list_from_python(self, values: list[Any]) -> list[Any]:
         """The raw values of a list of numbers; TypeError or ValueError if one has none."""
@@ -278,8 +285,3 @@ def shown(value: Any) -> str:
         if Fraction(decimal) == value:
             return format(decimal, "f")
     return str(value)
-
-
-def refuse(value: Any, what: str) -> TypeError:
-    """The error for a value that is not a number of the kind that is wanted."""
-    return TypeError(f"expected {what}, not {described(value)}")

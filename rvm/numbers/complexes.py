@@ -22,7 +22,7 @@ from rvm.leaf import Function, Node
 from rvm.leaf.ops import C128, F64, Op, add
 from rvm.leaf.python import Later, on_kinds, total
 from rvm.leaf.trace import apply, equal, unequal
-from rvm.numbers.base import InexactSystem, plain, refuse
+from rvm.numbers.base import InexactSystem
 from rvm.numbers.code import Code, Codes, coded, compiled, fill, identifier, kind_of
 from rvm.numbers.complex_functions import (
     FUNCTIONS,
@@ -51,6 +51,8 @@ class ComplexSystem(InexactSystem):
     updates = frozenset({"add", "mul"})
     factors = "nonzero"
     converts = True
+    kinds = (complex, Real, Decimal)
+    kind = "a complex number"
 
     def __init__(self, t: Scalar) -> None:
         makers = {f: _maker(f, body) for f, body in BODIES.items()}
@@ -68,12 +70,6 @@ class ComplexSystem(InexactSystem):
         if not isinstance(value, (Real, Decimal)):
             raise ValueError(f"{value} is not a value of {self.type}")
         return complex(rounded(value, F64_TYPE))
-
-    def from_python(self, value: Any) -> complex:
-        value = plain(value)
-        if isinstance(value, bool) or not isinstance(value, (complex, Real, Decimal)):
-            raise refuse(value, "a complex number")
-        return self.literal(value)
 
     def text(self, raw: Any) -> str:
         im = repr(raw.imag)

@@ -22,7 +22,7 @@ from rvm.leaf import Node, select
 from rvm.leaf.ops import I64, Op, add, limits
 from rvm.leaf.python import umulh_array
 from rvm.leaf.trace import Fault, apply, compare, constant, equal, unless
-from rvm.numbers.base import NumberSystem, plain, refuse, shortened, shown
+from rvm.numbers.base import NumberSystem, shortened, shown
 from rvm.numbers.code import Body, Code, codes_of, comparisons
 from rvm.numbers.fixedpoint_functions import bodies, entered_power
 from rvm.numbers.integers import divisor
@@ -132,12 +132,6 @@ class FixedSystem(NumberSystem):
         if not LOW <= value <= HIGH:
             raise ValueError(f"{value} does not fit the 64 bits of {self.type}")
         return value
-
-    def from_python(self, value: Any) -> int:
-        value = plain(value)
-        if isinstance(value, bool) or not isinstance(value, (Real, Decimal)):
-            raise refuse(value, "a real number")
-        return self.literal(value)
 
     def stored(self, name: str) -> str:
         return f"np.rint({name} * 2.0**{self.frac}).astype(np.{self.dtype.name})"

@@ -26,7 +26,7 @@ from rvm.leaf.ops import F32, F64
 from rvm.leaf.python import f32
 from rvm.leaf.python import total as total_of
 from rvm.leaf.trace import apply, compare, constant, equal, unequal, with_sign
-from rvm.numbers.base import InexactSystem, nearest, plain, refuse, shown, words
+from rvm.numbers.base import InexactSystem, nearest, shown, words
 from rvm.numbers.code import Body, codes_of, comparisons
 from rvm.types import Scalar
 
@@ -72,10 +72,7 @@ class FloatSystem(InexactSystem):
                 return number
         elif type(value) is int and -self.whole <= value <= self.whole:
             return float(value)
-        value = plain(value)
-        if isinstance(value, bool) or not isinstance(value, (Real, Decimal)):
-            raise refuse(value, "a real number")
-        return self.literal(value)
+        return float(super().from_python(value))
 
     def list_from_python(self, values: list[Any]) -> list[Any]:
         if self.near is None and set(map(type, values)) == {float}:

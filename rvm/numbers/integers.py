@@ -12,10 +12,12 @@ A bool is one bit: `^` accumulates, `~` is not.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
-from fractions import Fraction
+from contextlib import suppress
 from functools import cache
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ import numpy as np
 from rvm.leaf import Node, select
 from rvm.leaf.ops import BIT, I64, WIDTHS, Native, Op, add, named, number, signed, wrapped
 from rvm.leaf.trace import Fault, apply, compare, constant, converted, fitting, unless
-from rvm.numbers.base import NumberSystem, plain, refuse, shortened, shown
+from rvm.numbers.base import NumberSystem, plain, shortened, shown
 from rvm.numbers.code import Body, Code, Codes, codes_of, comparisons
 from rvm.numbers.lifting import KINDS, lifting_bodies
 from rvm.numbers.support import division_by_zero, even_factor, name, outside_domain
@@ -36,6 +38,8 @@ class BoolSystem(NumberSystem):
     updates = frozenset({"xor"})
     start = False
     converts = True
+    kinds = (int,)
+    kind = "a bool"
 
     def __init__(self, t: Scalar) -> None:
         super().__init__(t, False, codes_of("bool", {"": (BIT,)}, bool_bodies()))
@@ -49,9 +53,7 @@ class BoolSystem(NumberSystem):
 
     def from_python(self, value: Any) -> bool:
         value = plain(value)
-        if not isinstance(value, bool):
-            raise refuse(value, "a bool")
-        return value
+        return value if isinstance(value, bool) else super().from_python(value)
 
     def text(self, raw: Any) -> str:
         return "true" if raw else "false"
@@ -76,6 +78,7 @@ class IntegerSystem(NumberSystem):
 
     updates = frozenset({"add", "xor"})
     converts = True
+    kind = "an integer"
 
     def __init__(self, t: Scalar) -> None:
         self.signed = t.is_signed
@@ -94,8 +97,8 @@ class IntegerSystem(NumberSystem):
         if isinstance(value, bool):
             raise ValueError(f"{str(value).lower()} is a bool, not an {self.type}")
         value = shortened(value)
-        if isinstance(value, (float, Fraction)) and value == value // 1:
-            value = int(value)
+        if isinstance(value, Real) and value == value // 1:
+            value = math.floor(value)
         if not isinstance(value, int):
             raise ValueError(f"{shown(value)} is not an integer, so not a value of {self.type}")
         if not self.low <= value <= self.high:
@@ -106,13 +109,10 @@ class IntegerSystem(NumberSystem):
         if type(value) is int and self.low <= value <= self.high:
             return value
         value = plain(value)
-        if isinstance(value, bool):
-            raise refuse(value, "an integer")
-        try:
-            number = operator.index(value)
-        except TypeError:
-            raise refuse(value, "an integer") from None
-        return self.literal(number)
+        if not isinstance(value, bool):
+            with suppress(TypeError):
+                value = operator.index(value)
+        return int(super().from_python(value))
 
     def list_from_python(self, values: list[Any]) -> list[Any]:
         # Of plain integers the least and the greatest are looked at, which is faster.

@@ -19,7 +19,7 @@ from rvm.leaf import select
 from rvm.leaf.ops import F64
 from rvm.leaf.python import on_numbers
 from rvm.leaf.trace import called, constant, unequal
-from rvm.numbers.base import InexactSystem, nearest, plain, refuse, shown
+from rvm.numbers.base import InexactSystem, nearest, shown
 from rvm.numbers.code import Body, codes_of, comparisons
 from rvm.numbers.elementary import text
 from rvm.numbers.floats import extremes, is_infinite
@@ -61,6 +61,8 @@ class LogSystem(InexactSystem):
     factors = "finite"
     start = 1
     converts = True
+    kinds = (Real, Decimal, LogNumber)
+    kind = "a real number that is not negative, or a LogNumber"
 
     held_as = "logarithms"
 
@@ -89,12 +91,6 @@ class LogSystem(InexactSystem):
         if isinstance(value, (bool, complex)):
             raise ValueError(f"a typed literal of {self.type} is its logarithm, not {value}")
         return float(value)
-
-    def from_python(self, value: Any) -> float:
-        value = plain(value)
-        if isinstance(value, bool) or not isinstance(value, (Real, Decimal, LogNumber)):
-            raise refuse(value, "a real number that is not negative, or a LogNumber")
-        return self.literal(value)
 
     def stored(self, name: str) -> str:
         return f"np.log({name}, dtype=np.{self.dtype.name})"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from rvm.numbers import Code, NumberSystem, system
-from rvm.numbers.base import plain, refuse
 from rvm.types import I64, Scalar, TypeRow
 
 ROW = TypeRow("trop", "tropical", 64, "i8", "i64", "q")
@@ -16,6 +14,7 @@ class Tropical(NumberSystem):
     """A product is undone by a quotient; a sum, the greater of two, by nothing."""
 
     updates = frozenset({"mul"})
+    kind = "an integer"
 
     def __init__(self, t: Scalar) -> None:
         whole = {f: system(I64).code(f, (I64, I64)) for f in system(I64).codes}
@@ -28,12 +27,6 @@ class Tropical(NumberSystem):
     def literal(self, value: Any) -> int:
         number: int = system(I64).literal(value)
         return number
-
-    def from_python(self, value: Any) -> int:
-        try:
-            return self.literal(operator.index(plain(value)))
-        except TypeError:
-            raise refuse(value, "an integer") from None
 
 
 class Greedy(Tropical):

@@ -193,12 +193,14 @@ def test_and_or_do_not_evaluate_what_they_need_not():
 def test_literals_and_arguments(t):
     low, high = limits(t)
     sys = system(t)
-    assert sys.literal(3.0) == 3 and sys.from_python(np.int16(5)) == 5
+    assert sys.literal(3.0) == sys.from_python(3.0) == 3 and sys.from_python(np.int16(5)) == 5
     assert [sys.text(v) for v in (low, high)] == [str(low), str(high)]
     for bad in (low - 1, high + 1, 2.5, float("nan"), float("inf"), True, 1j):
         with pytest.raises(ValueError):
             sys.literal(bad)
-    for bad in ("3", 3.0, None, True):
+        with pytest.raises((TypeError, ValueError)):
+            sys.from_python(bad)
+    for bad in ("3", 3j, None, True):
         with pytest.raises(TypeError, match="expected an integer"):
             sys.from_python(bad)
     with pytest.raises(ValueError, match="does not fit"):
@@ -211,8 +213,9 @@ def test_bool_literals():
     sys = system(BOOL)
     assert sys.literal(1) is True and sys.literal(False) is False
     assert sys.text(True) == "true"
-    assert sys.from_python(np.True_) is True
-    with pytest.raises(ValueError):
-        sys.literal(2)
+    assert sys.from_python(np.True_) is sys.from_python(1) is True
+    for take in (sys.literal, sys.from_python):
+        with pytest.raises(ValueError):
+            take(2)
     with pytest.raises(TypeError):
-        sys.from_python(1)
+        sys.from_python(1.0)

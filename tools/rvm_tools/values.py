@@ -116,7 +116,7 @@ def value_for(function: Function, layout: Layout, name: str, value: Any, base: P
         }
     t = function.registers[layout].type
     wanted = type_text(function, layout)
-    if isinstance(value, bytes):
+    if isinstance(value, bytes) and (isinstance(value, FileBytes) or not isinstance(t, Scalar)):
         value = _from_bytes(system(elem_of(t)), value, name, wanted)
     if isinstance(t, Array):
         array = array_of(t, wanted, name, value)
@@ -196,13 +196,12 @@ def _raw(sys: NumberSystem, value: Any, name: str, wanted: str) -> Any:
     if isinstance(value, (list, dict, MadeArray)):
         kind = "a record" if isinstance(value, dict) else "an array"
         raise _wrong(name, wanted, f"{kind} is given for a number")
-    if isinstance(value, bytes) or (sys.type.is_log and isinstance(value, bool)):
-        kind = "a text" if isinstance(value, bytes) else "a bool"
-        raise _wrong(name, wanted, f"{kind} is given for a number")
+    if isinstance(value, bytes):
+        raise _wrong(name, wanted, "a text is given for a number")
     try:
         if isinstance(value, Typed):
             return _typed(sys, value)
-        return sys.literal(value)
+        return sys.from_python(value)
     except (ValueError, TypeError, OverflowError) as error:
         raise _wrong(name, wanted, error) from None
 
