@@ -3,7 +3,12 @@ changed, so that what is freed with the same words is compared, and refused."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
+from sizes import part, sized
+from verify.lengths_random import Program
 
 import rvm
 from rvm.engines import executing
@@ -93,3 +98,25 @@ def test_a_length_that_is_the_same_again_is_right(name: str, engine: str) -> Non
     assert (found.y, found.n) == (2.0, 2)
     back = (~program.f)(**found, engine=engine)
     assert (back.y, back.n) == (0.0, 2)
+
+
+@sized
+@pytest.mark.parametrize("t", ["f64", "i64"])
+def test_random_programs(t: str) -> None:
+    """Whether a `free` is refused does not depend on what the verifier knows."""
+    inputs = {"y": 3, "z": 5, "a": [2, 7, 1], "n": 2, "m": 1}
+    dtype = {"f64": np.float64, "i64": np.int64}[t]
+    verdicts = set()
+    for seed in range(part(1000)):
+        made = Program(seed)
+        expected, text = made.expected(inputs), made.text(t)
+        f = rvm.assemble(text).f.with_options(engine="python")
+        found: dict[str, Any] | str
+        try:
+            result = f(**inputs | {"a": np.array(inputs["a"], dtype)})
+            found = {name: list(v) if name == "a" else v for name, v in result.items()}
+        except rvm.RvmError as error:
+            found = error.code
+        assert found == expected, text
+        verdicts.add(found if isinstance(found, str) else "")
+    assert verdicts >= {"", "R001"}
