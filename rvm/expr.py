@@ -4,16 +4,43 @@ An expression is a tree of `Const`, `Place` and `Apply` (a function of the funct
 `Place` is a register with a path of steps into it.  Nodes are immutable and carry their type; a
 node whose type is None is a *template*, made by the tracer of `rvm.isa.define` and typed by
 `rvm.isa.typing`. Arithmetic operators build `Apply` nodes, so that opcode bodies and derivative
-rules are written as ordinary formulas; `==` compares structure.
+rules are written as ordinary formulas.
+
+`==` compares structure, except in the body of a user's definition, which `recording` surrounds:
+there it is a formula too, so that it cannot be decided by Python for all numbers at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from numbers import Number
+from threading import get_ident
 from typing import Any
 
 from rvm.types import Scalar, ValueType
+
+_recorders: set[int] = set()
+"""The threads that record a user's body."""
+
+
+@contextmanager
+def recording() -> Iterator[None]:
+    """Where expressions are compared by formulas."""
+    thread = get_ident()
+    if thread in _recorders:
+        yield
+        return
+    _recorders.add(thread)
+    try:
+        yield
+    finally:
+        _recorders.discard(thread)
+
+
+def _is_recorded() -> bool:
+    return get_ident() in _recorders
 
 
 class Expr:
@@ -58,6 +85,10 @@ class Expr:
     def __or__(self, other: Any) -> Apply:
         return Apply("|", (self, lift(other)))
 
+    def __ne__(self, other: object) -> Any:
+        equal = self == other
+        return Apply("!=", equal.args) if isinstance(equal, Apply) else not equal
+
     def __lt__(self, other: Any) -> Apply:
         return Apply("<", (self, lift(other)))
 
@@ -87,7 +118,9 @@ class Const(Expr):
     value: Any
     type: Scalar | None = None
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other: object) -> Any:
+        if _recorders and _is_recorded():
+            return Apply("==", (self, lift(other)))
         return (
             isinstance(other, Const)
             and self.type == other.type
@@ -106,6 +139,20 @@ class Formal(Expr):
     index: int
     type: ValueType | None = None
 
+    def __eq__(self, other: object) -> Any:
+        if _recorders and _is_recorded():
+            return Apply("==", (self, lift(other)))
+        return (
+            self.__class__ is other.__class__
+            and self.index == other.index
+            and self.type == other.type
+        )
+
+    def __hash__(self) -> int:
+        if _recorders and _is_recorded():
+            raise TypeError("an operand is not a number that can be looked up")
+        return hash((self.index, self.type))
+
 
 @dataclass(frozen=True, slots=True)
 class Apply(Expr):
@@ -116,6 +163,16 @@ class Apply(Expr):
     type: ValueType | None = None
     memo: Any = field(default=None, init=False, repr=False, compare=False)
     """The implementation that the reference engine found for this node."""
+
+    def __eq__(self, other: object) -> Any:
+        if _recorders and _is_recorded():
+            return Apply("==", (self, lift(other)))
+        return (
+            self.__class__ is other.__class__
+            and self.fn == other.fn
+            and self.args == other.args
+            and self.type == other.type
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +257,16 @@ class Place(Expr):
     path: tuple[Step, ...] = ()
     type: ValueType | None = None
 
+    def __eq__(self, other: object) -> Any:
+        if _recorders and _is_recorded():
+            return Apply("==", (self, lift(other)))
+        return (
+            self.__class__ is other.__class__
+            and self.reg == other.reg
+            and self.path == other.path
+            and self.type == other.type
+        )
+
 
 def is_count(place: Expr) -> bool:
     """Whether a place is the length of a stack, which only `push` and `pop` change."""
@@ -209,6 +276,11 @@ def is_count(place: Expr) -> bool:
 def lift(value: Any) -> Expr:
     """`value` as an expression: a Python number becomes an untyped constant."""
     return value if isinstance(value, Expr) else Const(value)
+
+
+def is_formula(node: Expr) -> bool:
+    """Whether all constants in an expression are numbers."""
+    return all(isinstance(n.value, Number) for n in walk(node) if isinstance(n, Const))
 
 
 def inside(step: Step) -> Iterator[Expr]:

@@ -21,10 +21,11 @@ from contextlib import contextmanager
 from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
 
 from rvm.codes.words import instead
-from rvm.expr import Expr, Formal, Place, lift, walk
+from rvm.expr import Expr, Formal, Place, is_formula, lift, recording, walk
 from rvm.faults import DefinitionError
 from rvm.isa.proof import prove_inverse
 from rvm.isa.rows import (
+    COSTS,
     OPCODES,
     Operand,
     OpRow,
@@ -74,24 +75,31 @@ class Mut(Formal):
         return self._update("/", value)
 
 
+ANNOTATE = 'annotate each: `y: Mut`, `v: Use`, `c: Annotated[Use, "bool"]`'
+
 _bodies: list[list[Stmt]] = []
 """The statement lists being recorded, innermost last."""
 
 
 def _emit(stmt: Stmt) -> None:
     if not _bodies:
-        raise RuntimeError("a Mut operand may be changed only while its opcode is being defined")
+        raise DefinitionError("D004", "an operand is changed outside the definition of an opcode")
     _bodies[-1].append(stmt)
 
 
 def exchange(a: Mut, b: Mut) -> None:
     """Exchange the contents of two operands."""
+    for operand in (a, b):
+        if not isinstance(operand, Formal):
+            raise DefinitionError("D003", f"`exchange` takes two Mut operands, not {operand!r}")
     _emit(Exchange(cast(Place, a), cast(Place, b)))
 
 
 @contextmanager
 def when(cond: Expr) -> Iterator[None]:
     """Guard the statements inside: they are executed only where `cond` holds."""
+    if not isinstance(cond, Expr):
+        raise DefinitionError("D003", f"`when` takes a condition on operands, not {cond!r}")
     _bodies.append([])
     try:
         yield
@@ -116,15 +124,31 @@ def opcode(
     proved here for all except the table's own.  `types` is the class in `rvm.isa.rules.CLASSES` of
     the operands' types. `exact` is an alternative body, on the same operands, for types in the
     class `exact_types`, and `exact_inverse` the inverse opcode on these, if different.
-    DefinitionError (D001 … D006) for an invalid body, D008 for a class that does not exist.
+    DefinitionError (D001 … D006) for an invalid body, D008 for another argument; then nothing is
+    registered.
     """
-    for cls in (types, exact_types):
-        if cls not in CLASSES:
-            hint = instead(cls, CLASSES, f"classes: {', '.join(CLASSES)}")
-            raise DefinitionError("D008", f"there is no class of types `{cls}`", hint=hint)
+    for value, known, what in (
+        (types, CLASSES, "class of types"),
+        (exact_types, CLASSES, "class of types"),
+        (cost, COSTS, "cost class"),
+    ):
+        if not isinstance(value, str) or value not in known:
+            hint = instead(str(value), known, f"known: {', '.join(known)}")
+            raise DefinitionError("D008", f"there is no {what} `{value}`", hint=hint)
+    for value in (inverse, exact_inverse, name):
+        if not isinstance(value, str) or not (value.isidentifier() or value == ""):
+            raise DefinitionError("D008", f"{value!r} is not a name that a program can use")
 
     def enter(body: Callable[..., Any]) -> Callable[..., Any]:
         named = name or body.__name__.rstrip("_")
+        if not named.isidentifier():
+            raise DefinitionError(
+                "D008",
+                f"`{named}` is not a name that a program can use",
+                hint='name it: @opcode(name="…")',
+            )
+        if named in OPCODES:
+            raise DefinitionError("D008", f"there is an opcode `{named}` already")
         apart = (exact, exact_inverse, exact_types)
         add_opcode(_row(body, named, inverse, types, cost, *apart))
         return body
@@ -176,7 +200,8 @@ def _recorded(
     formals: list[Expr] = [Mut(k) if o.mode == "mut" else Use(k) for k, o in enumerate(operands)]
     _bodies.append([])
     try:
-        result = body(*formals)
+        with recording():
+            result = body(*formals)
     finally:
         recorded = _bodies.pop()
     muts = tuple(f for f in formals if isinstance(f, Mut))
@@ -203,8 +228,22 @@ def _recorded(
 
 def _operands(body: Callable[..., Any], name: str) -> tuple[Operand, ...]:
     out = []
-    notes = get_type_hints(body, include_extras=True)
-    for p in inspect.signature(body).parameters:
+    try:
+        notes = get_type_hints(body, include_extras=True)
+        params = inspect.signature(body).parameters
+    except (NameError, TypeError, ValueError) as error:
+        raise DefinitionError(
+            "D003", f"the operands of `{name}` cannot be read: {error}", hint=ANNOTATE
+        ) from error
+    if not params:
+        raise DefinitionError("D003", f"`{name}` has no operands", hint=ANNOTATE)
+    for p, param in params.items():
+        if param.kind is not param.POSITIONAL_OR_KEYWORD or param.default is not param.empty:
+            raise DefinitionError(
+                "D003",
+                f"operand `{p}` of `{name}` is not an ordinary parameter without a default value",
+                hint=ANNOTATE,
+            )
         note = notes.get(p)
         base, *kinds = get_args(note) if get_origin(note) is Annotated else (note,)
         kind = kinds[0] if kinds else "T"
@@ -212,7 +251,7 @@ def _operands(body: Callable[..., Any], name: str) -> tuple[Operand, ...]:
             raise DefinitionError(
                 "D003",
                 f"operand `{p}` of `{name}` is annotated neither Mut nor Use",
-                hint='annotate it: `y: Mut`, `v: Use`, `c: Annotated[Use, "bool"]`',
+                hint=ANNOTATE,
             )
         out.append(Operand(p, "mut" if base is Mut else "use", kind))
     return tuple(out)
@@ -235,8 +274,16 @@ def _check(name: str, stmt: Stmt, operands: tuple[Operand, ...]) -> None:
             raise DefinitionError("D004", f"`{name}` writes its Use operand `{operands[k].name}`")
         return k
 
+    def formula(value: Expr) -> None:
+        if not is_formula(value):
+            raise DefinitionError("D001", f"`{name}` computes with what is not a number")
+
     match stmt:
+        case Map(_, values, _):
+            for value in values:
+                formula(value)
         case Update(dst, _, value):
+            formula(value)
             if writable(dst) in _formals(value):
                 raise DefinitionError(
                     "D005",

@@ -6,7 +6,7 @@ import random
 import struct
 from collections.abc import Callable
 
-from rvm.faults import DefinitionError, RvmError
+from rvm.faults import DefinitionError
 from rvm.isa.implementation import array_value, implementation, value
 from rvm.isa.proof import draw, prove_inverse, tolerance
 from rvm.isa.rows import FUNCTIONS, OPCODES
@@ -28,7 +28,11 @@ def number_type(row: TypeRow, make: Callable[[Scalar], NumberSystem] | None = No
     """
     if row.name in FUNCTIONS or row.name in (*TYPES, "stack") or not row.name.isidentifier():
         raise DefinitionError("D014", f"`{row.name}` cannot be the name of a type", hint=NAMES)
-    if struct.calcsize(row.letter) * row.parts != row.bytes:
+    try:
+        agree = struct.calcsize(row.letter) * row.parts == row.bytes
+    except (struct.error, TypeError, ValueError, IndexError):
+        agree = False
+    if not agree:
         raise DefinitionError(
             "D014", f"{row.name}: `{row.letter}` and `{row.dtype}` differ in size"
         )
@@ -44,7 +48,7 @@ def number_type(row: TypeRow, make: Callable[[Scalar], NumberSystem] | None = No
         for opcode in OPCODES.values():
             if opcode.is_data and CLASSES[opcode.types](t):
                 prove_inverse(opcode, OPCODES[opcode.inverse_on(t)], t)
-    except RvmError:
+    except BaseException:
         forget(row.name)
         raise
     return t

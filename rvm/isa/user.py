@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from rvm.expr import Apply, Expr, Formal, lift
+from rvm.expr import Apply, Expr, Formal, is_formula, lift, recording
 from rvm.faults import DefinitionError, MachineError, RvmError
 from rvm.isa import FUNCTIONS
 from rvm.isa.implementation import register_callable
@@ -51,8 +51,8 @@ def function(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function in the function table, for programs to use by name.
 
-    `partials(*args)` returns the derivatives as a tuple of formulas (None for an argument without
-    one); a Python callable without them has no gradient.  `domain` holds an interval for each
+    `partials(*args)` returns the derivatives of a Python callable as a tuple of formulas (None for
+    an argument without one); without them it has no gradient.  `domain` holds an interval for each
     argument, for tests.  The callable must be pure: the machine calls it again to undo an update.
     DefinitionError D003, D007 if it cannot be registered.
     """
@@ -69,6 +69,12 @@ def function(
         if not arity:
             raise DefinitionError("D007", f"`{title}` has no arguments: that is a constant")
         formula = _formula(body, arity)
+        if formula is not None and partials is not None:
+            raise DefinitionError(
+                "D007",
+                f"`{title}` is a formula, and so its derivatives are derived from it",
+                hint="leave `partials` out",
+            )
         row = FunctionRow(
             title,
             arity,
@@ -88,17 +94,20 @@ def function(
 
 
 def _formula(body: Callable[..., Any], arity: int) -> Expr | None:
-    """The body as a formula, if it is one."""
+    """The body as a formula, if it is one; it is none if it looks at its arguments' values."""
     try:
-        found = body(*(Formal(k) for k in range(arity)))
+        with recording():
+            found = body(*(Formal(k) for k in range(arity)))
     except (TypeError, AttributeError, ValueError):
         return None
-    return found if isinstance(found, Expr) else None
+    return found if isinstance(found, Expr) and is_formula(found) else None
 
 
 def _lifted(partials: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Expr | None, ...]]:
     def rule(*args: Expr) -> tuple[Expr | None, ...]:
-        return tuple(None if p is None else lift(p) for p in partials(*args))
+        with recording():
+            found = partials(*args)
+        return tuple(None if p is None else lift(p) for p in found)
 
     return rule
 
