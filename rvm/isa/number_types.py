@@ -5,18 +5,20 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Callable
+from itertools import chain
 
+from rvm.expr import Apply, Place
 from rvm.faults import DefinitionError
 from rvm.isa.implementation import array_value, implementation, value
-from rvm.isa.proof import draw, prove_inverse, tolerance
+from rvm.isa.proof import prove_inverse
 from rvm.isa.rows import FUNCTIONS, OPCODES
 from rvm.isa.rules import CLASSES, offers
+from rvm.isa.trials import Undecided, is_restored, starts, there_and_back
 from rvm.numbers import SYSTEMS, NumberSystem, system
 from rvm.types import SCALARS, TYPES, Scalar, TypeRow
 
 UPDATES = {"add": ("+", "-"), "mul": ("*", "/"), "xor": ("^", "^")}
 """The updates that a number system may have: operation and inverse."""
-SAMPLES = 60
 
 
 def number_type(row: TypeRow, make: Callable[[Scalar], NumberSystem] | None = None) -> Scalar:
@@ -81,20 +83,20 @@ def _prove_update(t: Scalar, update: str) -> None:
                 ),
                 hint=f"leave `{update}` out of its updates; `{there}` may be used in expressions",
             )
-    forth, again = (value(f, (t, t)) for f in (there, back))
-    for n in range(SAMPLES):
-        a, b = draw(rng, t, n), draw(rng, t, n)
-        if numbers.factors == "nonzero" and update == "mul" and not b:
+    here = Place(0, (), t), Place(1, (), t)
+    forth, again = ((Apply(f, here, t), here[1]) for f in (there, back))
+    for start in chain(*(starts(rng, (t, t), ()) for _ in range(4))):
+        if numbers.factors == "nonzero" and update == "mul" and not start[1]:
             continue
-        middle = forth(a, b)
-        end = again(middle, b)
-        limit = 0.0 if t.is_exact else tolerance(t) * max(map(abs, (a, b, middle)))
-        near = middle - middle == 0 and abs(end - a) <= limit
-        overflowed = not t.is_exact and middle - middle != 0
-        if end != a and not near and not overflowed:
+        try:
+            middle, end = there_and_back(forth, again, start)
+        except Undecided:
+            continue
+        if not is_restored(t, again, start, middle, end):
+            a, b = start
             raise DefinitionError(
                 "D014",
-                f"`{update}` on {t} cannot be undone: {a} {there} {b} is {middle}, and "
-                f"{middle} {back} {b} is {end}, not {a}",
+                f"`{update}` on {t} cannot be undone: {a} {there} {b} is {middle[0]}, and "
+                f"{middle[0]} {back} {b} is {end[0]}, not {a}",
                 hint=f"leave `{update}` out of its updates; `{there}` may be used in expressions",
             )

@@ -15,16 +15,15 @@ from itertools import product
 from typing import Any, cast
 
 from rvm.expr import Apply, Const, Expr, Formal, Place, substitute
-from rvm.faults import DefinitionError, RvmError
-from rvm.isa.implementation import value as function_value
+from rvm.faults import DefinitionError
 from rvm.isa.rows import OpRow, angle_type
 from rvm.isa.rules import CLASSES, TypeFault
+from rvm.isa.trials import Undecided, is_restored, starts, there_and_back
 from rvm.isa.typing import typed
 from rvm.numbers import system
 from rvm.stmt import Exchange, Map, Stmt, Update, When, invert
 from rvm.types import BOOL, F64, I64, SCALARS, Scalar, ValueType, elem_of
 
-SAMPLES = 16
 MAX_CASES = 6
 """The largest number of conditions whose outcomes are distinguished."""
 TAKEN_BACK = {
@@ -284,12 +283,12 @@ def _identity_on_a_basis(
     if any(not (o.is_integer or o.is_bool) for o in types):
         return False
     zeros: list[Any] = [system(o).zero for o in types]
-    starts = [zeros]
+    cases = [zeros]
     for k, o in enumerate(types):
         for bit in range(o.bits):
             one = -(1 << bit) if o.is_signed and bit == o.bits - 1 else 1 << bit
-            starts.append([*zeros[:k], True if o.is_bool else one, *zeros[k + 1 :]])
-    return all(_there_and_back(there, again, start)[1] == start for start in starts)
+            cases.append([*zeros[:k], True if o.is_bool else one, *zeros[k + 1 :]])
+    return all(there_and_back(there, again, one)[1] == one for one in cases)
 
 
 # ------------------------------------------------------------ trials
@@ -299,21 +298,15 @@ def _try(
     row: OpRow, partner: OpRow, t: Scalar, there: Sequence[Expr], again: Sequence[Expr]
 ) -> None:
     """Raise DefinitionError D006: for a counterexample, or on an exact type for lack of a proof."""
-    rng = random.Random(row.name)
     types = _operand_types(row, t)
     conclusive = 0
-    for n in range(SAMPLES):
-        start = [draw(rng, o, n) for o in types]
+    for start in starts(random.Random(row.name), types, (*there, *again)):
         try:
-            middle, end = _there_and_back(there, again, start)
-        except (RvmError, ArithmeticError, ValueError):
-            continue  # a run would end here
-        if not all(map(_is_finite, (*middle, *end))):
+            middle, end = there_and_back(there, again, start)
+        except Undecided:
             continue
         conclusive += 1
-        size = 0.0 if t.is_exact else max(map(abs, (*start, *middle)))
-        allowed = tolerance(t) * size
-        if any(abs(a - b) > allowed if a != b else False for a, b in zip(start, end, strict=True)):
+        if not is_restored(t, again, start, middle, end):
             raise DefinitionError(
                 "D006",
                 f"`{partner.name}` does not undo `{row.name}`",
@@ -333,52 +326,3 @@ def _try(
         )
     if not conclusive:
         raise DefinitionError("D006", f"no number of type {t} goes through `{row.name}` and back")
-
-
-def _is_finite(value: Any) -> bool:
-    return bool(value - value == 0)
-
-
-def tolerance(t: Scalar) -> float:
-    """The allowed rounding of a number, relative to the largest number involved."""
-    return max(1e-9, 32 * system(t).unit) if t.is_float else 1e-9
-
-
-def draw(rng: random.Random, t: Scalar, n: int) -> Any:
-    """A number of a type: ordinary ones first, then numbers of all sizes, and edge cases."""
-    if t.is_bool:
-        return rng.random() < 0.5
-    if t.is_exact:
-        low, high = (-(1 << t.bits - 1), 1 << t.bits - 1) if t.is_signed else (0, 1 << t.bits)
-        near = rng.choice((0, 0, low, high - 1, rng.randrange(low, high)))
-        far = rng.choice((3, 60, 1 << rng.randrange(1, t.bits)))
-        return min(max(near + rng.randint(-far, far), low), high - 1)
-    if t.is_complex:
-        return complex(draw(rng, F64, n), draw(rng, F64, n))
-    if n < 8:
-        return rng.uniform(0.25, 2.0) * rng.choice((1, 1, -1))
-    most = 30 if t.is_float and t.bits < 64 else 3 if t.is_log else 100
-    size = rng.choice((0, 1, rng.randint(2, 300), 10 ** rng.uniform(-most, most)))
-    return float(rng.choice((size, -size)))
-
-
-def _there_and_back(
-    there: Sequence[Expr], again: Sequence[Expr], start: list[Any]
-) -> tuple[list[Any], list[Any]]:
-    """The operands' values after the first opcode, and after the second."""
-    middle = [valued(e, start) for e in there]
-    return middle, [valued(e, middle) for e in again]
-
-
-def valued(node: Expr, state: Any) -> Any:
-    """The value of an expression, from those of registers in `state`."""
-    match node:
-        case Place(reg):
-            return state[reg]
-        case Const(v):
-            return v
-        case Apply(fn, args):
-            elems = tuple(elem_of(a.type or F64) for a in args)
-            return function_value(fn, elems)(*(valued(a, state) for a in args))
-        case _:
-            raise TypeError(f"no template: {node!r}")

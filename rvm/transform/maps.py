@@ -17,9 +17,10 @@ from rvm.faults import DefinitionError
 from rvm.isa import OPCODES, apply, lower, typed
 from rvm.isa.derivatives import adjoint_type
 from rvm.isa.lower import linked_body
-from rvm.isa.proof import prove_inverse, valued
+from rvm.isa.proof import prove_inverse
 from rvm.isa.rows import Operand, OpRow, add_opcode, angle_type
 from rvm.isa.tangents import tangent
+from rvm.isa.trials import valued
 from rvm.program import Instr
 from rvm.stmt import Map
 from rvm.transform.adjoint import contributions

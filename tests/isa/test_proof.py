@@ -12,8 +12,10 @@ import pytest
 import rvm
 from rvm.codec import decode, encode
 from rvm.isa import OPCODES
-from rvm.isa.proof import _composed, _places, prove_inverse, valued
+from rvm.isa.define import _row
+from rvm.isa.proof import _composed, _places, prove_inverse
 from rvm.isa.rules import CLASSES
+from rvm.isa.trials import valued
 from rvm.isa.user import apply
 from rvm.types import I64, SCALARS, U8, Scalar
 from rvm.verify import verify
@@ -98,6 +100,84 @@ def test_false_pairs(name: str) -> None:
         return back(a)
 
     refused(one, two, types=types)
+
+
+def where(condition: Any, then: Any, otherwise: Any) -> Any:
+    return apply("select", condition, then, otherwise)
+
+
+def size(a: Any) -> Any:
+    return apply("abs", a)
+
+
+WRONG_FLOATS: dict[str, Body] = {
+    "beyond 1e30": lambda a: where(a < 1e30, -a, 2 * a),
+    "beyond 1e120": lambda a: where(a < 1e120, -a, 2 * a),
+    "beyond 1e250": lambda a: where(a > 1e250, a * 0.5, 1 / a),
+    "near the largest": lambda a: where(a > 1e308, a * 0.5, -a),
+    "below 1e-16": lambda a: where(a > 1e-16, 1 / a, -a),
+    "below 1e-200": lambda a: where(size(a) < 1e-200, 2 * a, -a),
+    "below 1e-290": lambda a: where(size(a) < 1e-290, 3 / a, 1 / a),
+    "at a number": lambda a: where(a == 7, a + 1, -a),
+    "at a negative number": lambda a: where(a == -7, a + 1, -a),
+    "at zero": lambda a: where(a == 0, a + 1, -a),
+    "at a fixed point": lambda a: where(a == 2.5, a + 1, 5 - a),
+    "near a number": lambda a: where(size(a - 7) < 1e-3, 2 * a, -a),
+    "at the next number": lambda a: where(a == 7.000000000000001, 2 * a, -a),
+    "by a millionth": lambda a: -a * (1 + 1e-6),
+}
+RIGHT_FLOATS: dict[str, Body] = {
+    "a reciprocal": lambda a: where(a == 0, a, 1 / a),
+    "a large quotient": lambda a: where(a == 0, a, 1e30 / a),
+    "a difference": lambda a: 5 - a,
+    "a large difference": lambda a: 1e30 - a,
+    "a small difference": lambda a: 1e-30 - a,
+    "a part": lambda a: where(size(a) < 3, -a, a),
+}
+
+
+@pytest.mark.parametrize("types", ["float", "f64"])
+@pytest.mark.parametrize("name", WRONG_FLOATS)
+def test_wrong_at_a_few_sizes_or_numbers(name: str, types: str) -> None:
+    assert "does not undo" in refused(of_one(WRONG_FLOATS[name]), types=types)
+
+
+@pytest.mark.parametrize("types", ["float", "f64", "inexact", "f32", "c128"])
+@pytest.mark.parametrize("name", RIGHT_FLOATS)
+def test_right_at_all_sizes(name: str, types: str) -> None:
+    row = _row(
+        of_one(RIGHT_FLOATS[name]),
+        "honest",
+        "",
+        "inexact" if types in ("f32", "c128") else types,
+        "ADDS",
+    )
+    prove_inverse(row, row, *([SCALARS[types]] if types in SCALARS else []))
+
+
+@pytest.mark.parametrize("low", [1e-12, 1.0])
+def test_right_pairs_at_all_sizes(low: float) -> None:
+    """Each loses numbers that are too large or too small for it; the error is that of rounding."""
+    pairs: tuple[tuple[Body, Body], ...] = (
+        (lambda a: a * low, lambda a: a / low),
+        (lambda a: a + 1e10 * low, lambda a: a - 1e10 * low),
+        (lambda a: 3 * a - low, lambda a: (a + low) / 3),
+        (lambda a: apply("exp", a), lambda a: apply("log", a)),
+        (lambda a: apply("tanh", a), lambda a: apply("atanh", a)),
+        (lambda a: apply("sinh", low * a), lambda a: apply("asinh", a) / low),
+    )
+    for k, pair in enumerate(pairs):
+        for body, name, undo in zip(pair, ("forth", "back"), ("back", "forth"), strict=True):
+            rvm.opcode(name=f"{name}{k}", inverse=f"{undo}{k}", types="float")(of_one(body))
+
+
+def of_one(body: Body) -> Body:
+    """An opcode of one operand."""
+
+    def one(a: rvm.Mut) -> Any:
+        return body(a)
+
+    return one
 
 
 def test_true_ones_are_accepted() -> None:
