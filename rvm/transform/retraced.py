@@ -6,7 +6,7 @@ created, exchanged, or added to zero once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -213,10 +213,20 @@ def _is_retraced(steps: Sequence[Step], finite: bool = True) -> bool:
     """Whether code that is its own inverse changes registers of its own only, each bit by bit."""
     live: set[int] = set()
     zero: set[int] = set()
+    made: dict[int, Step] = {}
     half = len(steps) // 2
     for k, step in enumerate(steps):
         instr, changed = step.instr, step.changed
+        if instr.op in ENDS and k < half and not (step.is_exact or _is_certain(step, made)):
+            # What is freed within rounding is made again with other bits.
+            return False
+        made = {
+            reg: one
+            for reg, one in made.items()
+            if reg not in changed and one.known.isdisjoint(changed)
+        }
         if instr.op in MAKES:
+            made |= dict.fromkeys(changed, step)
             live |= changed
             zero |= changed if _is_zero(step.stmts[0]) else set()
             continue
@@ -232,6 +242,13 @@ def _is_retraced(steps: Sequence[Step], finite: bool = True) -> bool:
         if instr.op in JUMPS:
             zero.clear()
     return not live
+
+
+def _is_certain(end: Step, made: Mapping[int, Step]) -> bool:
+    """Whether a register holds a constant, or still the value with which it was made."""
+    if len(end.instr.args) < 2 or isinstance(end.instr.args[1], Const):
+        return True
+    return all(reg in made and invert_instr(made[reg].instr) == end.instr for reg in end.changed)
 
 
 def _is_zero(s: Stmt) -> bool:

@@ -311,3 +311,26 @@ def test_sine_and_cosine_of_one_angle_have_the_bits_of_each() -> None:
             (found + 0.0).view(np.int64)[np.isfinite(x)], want.view(np.int64)[np.isfinite(x)]
         )
         assert np.isnan(found[~np.isfinite(x)]).all()
+
+
+UNCOMPUTED = """
+func powers(y: f64, x: f64, n: i64)         ; each power is freed with what the next one gives
+    routine
+        alloc p: f64 = 1
+        for i = 1 to n
+            alloc q: f64 = p * x / 3.0
+            swap p, q
+            free q = p * 3.0 / x
+        end
+    result
+        add y, p
+    end
+"""
+
+
+@pytest.mark.parametrize("x", [1.6, 0.7, -2.3])
+def test_what_is_freed_within_rounding_is_not_undone_bit_by_bit(x: float) -> None:
+    f = rvm.assemble(UNCOMPUTED).powers
+    erased = {engine: f(y=0.0, x=x, n=30, engine=engine).info.erased_bits for engine in ENGINES}
+    assert set(erased.values()) == {erased["reference"]}
+    assert erased["reference"] > 0
