@@ -107,7 +107,8 @@ class NumberSystem(ABC):
         """An argument given in Python as a raw value; TypeError or ValueError if it is not one."""
         value = plain(value)
         if isinstance(value, bool) or not isinstance(value, self.kinds):
-            raise TypeError(f"expected {self.kind}, not {described(value)}")
+            found = "a bool" if isinstance(value, bool) else described(value)
+            raise TypeError(f"expected {self.kind}, not {found}")
         return self.literal(value)
 
     def list_from_python(self, values: list[Any]) -> list[Any]:
