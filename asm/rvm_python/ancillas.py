@@ -47,8 +47,9 @@ class Ancillas(Calls):
                 mine.append(self._held(item, held))
             except Refused:
                 broken = True
-                if isinstance(item.optional_vars, ast.Name):
-                    self.spoiled.add(item.optional_vars.id)
+                parts = [] if item.optional_vars is None else ast.walk(item.optional_vars)
+                self.spoiled |= {n.id for n in parts if isinstance(n, ast.Name)}
+                self.spoiled |= {k.arg for k in _keywords(item) if k.arg}
         body = self.body(stat.body)
         for name, before in reversed(mine):
             local = self.names.get(name)
@@ -68,9 +69,11 @@ class Ancillas(Calls):
         call: Any = item.context_expr
         target = item.optional_vars
         if not isinstance(target, ast.Name):
-            self.refuse(
-                UNREAD, "the ancilla has no name", call, f"`with {ast.unparse(call)} as t:`"
-            )
+            name, made = "t", shown(call)
+            for k in _keywords(item):
+                name, made = k.arg or name, f"{shown(call.func)}({shown(k.value)})"
+            what = "has no name" if target is None else "has one name"
+            self.refuse(UNREAD, f"the ancilla {what}", target or call, f"`with {made} as {name}:`")
         named = {k.arg: k.value for k in call.keywords}
         like = named.pop("like", None)
         if named:
@@ -160,3 +163,8 @@ class Ancillas(Calls):
         variable = Variable(quoted(name), line or at.lineno)  # type: ignore[attr-defined]
         self.names[name] = variable
         return Declared(variable.name, t, start, end)
+
+
+def _keywords(item: ast.withitem) -> list[ast.keyword]:
+    """What a `with` gives by names, as in `rvm.ancilla(t=0.0)`, other than `like=`."""
+    return [k for k in getattr(item.context_expr, "keywords", ()) if k.arg != "like"]

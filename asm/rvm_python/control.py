@@ -150,10 +150,8 @@ class Control(Ancillas):
             if by is not MISSING:
                 self.refuse("A040", "a loop counts in whole numbers", step)
             # Of a step whose sign the run knows: range's end lies one behind it.
-            behind = Operator("+", [self.operand(stop), Lit(1, start, end)], start, end)
-            before = Operator("-", [self.operand(stop), Lit(1, start, end)], start, end)
-            positive = Operator(">", [self.operand(step), Lit(0, start, end)], start, end)
-            last = Application("choose", [positive, before, behind], start, end)
+            unit = Application("sign", [self.operand(step)], start, end)
+            last = Operator("-", [self.operand(stop), unit], start, end)
             return self.operand(step), last, False
         if by == 0:
             assert step is not None

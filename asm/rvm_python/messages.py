@@ -124,7 +124,24 @@ FORGETTING = {
 }
 """Updates that can't be undone: operator, lost information, replacement for x and e."""
 
+SIGNS = {"add": "+=", "sub": "-=", "xor": "^=", "mul": "*=", "div": "/="}
+"""The operators of the instructions that update a place."""
+
 _WORDS = (
+    (
+        r"operand `\w+` of `(?:add|sub|xor|mul|div)` has the type (.+), not (.+)",
+        r"the value has the type \1, the place \2",
+    ),
+    (r"operand `b` of `swap` has the type (.+), not (.+)", r"the places have the types \2 and \1"),
+    (
+        r"`(add|sub|xor|mul|div)` (does not take a value of type)",
+        lambda m: f"`{SIGNS[m[1]]}` {m[2]}",
+    ),
+    (r"`mul` by an odd number is undone by `unmul`", "`*=` by an odd number can be undone"),
+    (r"`mul` and `div`", "`*=` and `/=`"),
+    (r"accumulates by `xor`", "accumulates by `^=`"),
+    (r"^(true|false) is a bool", lambda m: f"{m[1].title()} is a bool"),
+    (r"`dim` takes an axis from", "the array has axes from"),
     (r"`alloc (\w+): \w+`", r"`with rvm.ancilla(0.0) as \1:`"),
     (r"`alloc t: f64\[n\]`", "`rvm.ancilla(rvm.f64, n)`"),
     (r"`call (\w+)(\(…\)|\[[^\]]*\]\(…\))`", r"`\1(…)`"),
@@ -135,9 +152,18 @@ _WORDS = (
     (r"take its `\.re`", "take its `.real`"),
     (r"`(sub|add) (\w+), ([^`]*)`", lambda m: f"`{m[2]} {'+-'[m[1] == 'sub']}= {m[3]}`"),
     (
-        r"accumulate into a fresh ancilla: +alloc \w+: \w+ / add (\w+), (.*)",
+        r"accumulate into a fresh ancilla: +alloc \w+: \S+ / add (\w+), (.*)",
         r"add it elsewhere: `\1 += \2`",
     ),
+    (
+        r"copy the index first: +alloc (\w+): i64 / add \w+, (.*)",
+        r"copy the index first: `with rvm.ancilla(\2) as \1:`",
+    ),
+    (
+        r"which is 0 afterwards: `alloc t: f64 = …`",
+        "which is 0 afterwards: `with rvm.ancilla(0.0) as t:`, and `t += …`",
+    ),
+    (r"has no `\.re` and `\.im`", "has no `.real` and `.imag`"),
     (
         r"bring `(\w+)` back to a known value, then: +free \w+ = …",
         r"`del \1`, where it has its initial value again",

@@ -237,7 +237,7 @@ class Names:
             )
         if isinstance(found, GenericFunction):
             self.refuse(
-                OUTSIDE, f"`{text}` is a function, and no number", e, f"`{text}(…)` calls it"
+                OUTSIDE, f"`{text}` is a function, not a number", e, f"`{text}(…)` calls it"
             )
         if callable(found) or isinstance(found, ModuleType):
             self.refuse(OUTSIDE, f"`{text}` is not a number", e)

@@ -19,7 +19,7 @@ from rvm.codes.words import unused
 from rvm.stmt import BACKWARD, FORWARD
 from rvm_python.changes import is_exchange, operand_of, reads, same, shown
 from rvm_python.control import Control
-from rvm_python.messages import CHANGES, FORGETS, FORGETTING, UNREAD
+from rvm_python.messages import CHANGES, FORGETS, FORGETTING, SIGNS, UNREAD
 from rvm_python.names import Refused
 from rvm_python.scope import MISSING, Block, Shorthand, Variable
 
@@ -168,10 +168,12 @@ class Statements(Control):
     def _forgetting(self, stat: ast.stmt, target: ast.expr, value: ast.expr) -> NoReturn:
         text = shown(target)
         hint = f"`{text} += {shown(value)}` where it is 0, or an exchange: `a, b = b, a`"
+        if any(same(part, target) for part in ast.walk(value)):
+            other = unused("y", {n.id for n in ast.walk(stat) if isinstance(n, ast.Name)})
+            hint = f"`{other} += {shown(value)}` adds it to another place"
         match value:
             case ast.BinOp(left, op, right) if same(left, target) and type(op) in UPDATES:
-                sign = {"add": "+=", "sub": "-=", "xor": "^=", "mul": "*=", "div": "/="}
-                hint = f"`{text} {sign[UPDATES[type(op)]]} {shown(right)}`"
+                hint = f"`{text} {SIGNS[UPDATES[type(op)]]} {shown(right)}`"
             case ast.BinOp(left, ast.Add(), right) if same(right, target):
                 hint = f"`{text} += {shown(left)}`"
             case ast.BinOp(left, ast.Sub(), right) if same(right, target):

@@ -65,18 +65,23 @@ def _is_passed(frame: Frame, value: Expr, error: InvertibilityError) -> bool:
 def _is_bound(frame: Frame, error: InvertibilityError) -> bool:
     """Whether the register is the assembler's, for a bound of a `for`."""
     variable, _, role = next(iter(error.values)).rpartition(".")
-    what = _BOUNDS.get(role)
-    if what is None or all(r.name != variable for r in frame.code.function.registers):
+    what, value = _BOUNDS.get(role, ("", ""))
+    if not what or all(r.name != variable for r in frame.code.function.registers):
         return False
     back = "running back, " * frame.code.undo
     error.message = f"{back}the {what} of the loop over `{variable}` has changed"
-    error.values = dict(zip((what, "expected"), error.values.values(), strict=True))
+    error.values = dict(zip((value, "expected"), error.values.values(), strict=True))
     error.hint = "leave the loop's bounds alone, or loop over a copy of them"
     return True
 
 
-_BOUNDS = {"lo": "first value", "step": "step", "end": "last value"}
-"""The meaning of the assembler's registers for a loop, by the suffixes of their names."""
+_BOUNDS = {
+    "lo": ("first value", "first value"),
+    "step": ("step", "step"),
+    "end": ("last value", "value after the last"),
+}
+"""The assembler's registers for a loop, by the suffixes of their names: what follows from each,
+and what it holds."""
 
 
 def _notes(frame: Frame, reg: int, value: Expr) -> Iterator[str]:

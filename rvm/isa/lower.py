@@ -11,7 +11,7 @@ from rvm.codes.words import count, with_article
 from rvm.expr import Apply, Const, Expr, Formal, Place, is_count, rebuild, substitute, walk
 from rvm.isa.machine_ops import ENDS, MAKES, SHOWS, VARIADIC
 from rvm.isa.rows import OPCODES, OpRow, angle_type
-from rvm.isa.rules import CLASSES, TypeFault
+from rvm.isa.rules import CLASSES, COMPARE, TypeFault
 from rvm.isa.typing import as_real, typed
 from rvm.numbers import system
 from rvm.program import Instr, Register
@@ -284,7 +284,7 @@ def _machine(row: OpRow, args: Sequence[Expr], registers: Sequence[Register]) ->
                 args,
                 hint="compare elements, as `x[i] == y[i]`"
                 if isinstance(cond.type, Array)
-                else "compare it: `… != 0`",
+                else COMPARE,
             )
         return (cond,)
     target = args[0]

@@ -133,10 +133,15 @@ def unify(args: Sequence[Arg], want: Scalar | None) -> Scalar:
     return known[0]
 
 
+COMPARE = "compare it: `… != 0`"
+"""The hint where a number is given for a condition."""
+
+
 def demand(t: Scalar, cls: str) -> Scalar:
     """`t` if it belongs to the class; TypeFault otherwise."""
     if not CLASSES[cls](t):
         hint = "convert it: `f64(…)`" if t.is_integer and CLASSES[cls](F64) else ""
+        hint = COMPARE if cls == "bool" else hint
         raise TypeFault(f"does not take a value of type {t}", hint=hint)
     return t
 
@@ -145,6 +150,9 @@ def elementwise(cls: str, result: Scalar | None = None) -> Rule:
     """All arguments have one type in `cls`, broadcast; so has the result unless one is named."""
 
     def rule(args: Sequence[Arg], want: Scalar | None) -> Typing:
+        if cls == "bool":
+            for a in args:
+                demand(a.elem or BOOL, cls)
         t = demand(_suited(args, want if result is None else None, cls), cls)
         rank = max(a.rank for a in args)
         return Typing((t,) * len(args), with_rank(result or t, rank))
@@ -257,8 +265,8 @@ FACTOR = fixed(62)
 
 def choice(args: Sequence[Arg], want: Scalar | None) -> Typing:
     """`select(c, a, b)`: a bool, then two of one type."""
-    if args[0].elem is not None:
-        demand(args[0].elem, "bool")
+    if args[0].elem not in (None, BOOL):
+        raise TypeFault(f"the condition has the type {args[0].elem}, not bool", hint=COMPARE)
     t = unify(args[1:], want)
     return Typing((BOOL, t, t), with_rank(t, max(a.rank for a in args)))
 

@@ -56,10 +56,9 @@ class Changes(Mapping[str, frozenset[int]]):
 
     def of_calls(self, function: Function) -> Changes:
         """The same, with the facts about all functions that one may call."""
-        if _called(function):
-            names = reachable(self._program, function.name)
-            for group in sorted({self._group(n) for n in names}):
-                self._of_group(*group)
+        names = {n for c in _called(function) for n in reachable(self._program, c)}
+        for group in sorted({self._group(n) for n in names}):
+            self._of_group(*group)
         return self
 
     def _of_group(self, number: int, names: tuple[str, ...]) -> dict[str, frozenset[int]]:

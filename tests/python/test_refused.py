@@ -20,6 +20,10 @@ import rvm
 from rvm import f64
 from rvm.isa import FUNCTIONS
 
+ASSEMBLY = re.compile(
+    r"operand `|\b(alloc|uncall) \w|`(free|undo) |`(sub|xor|mul|div|neg|conj)\b[ `]"
+)
+"""Phrases of the assembly language, which mean nothing to those who write Python."""
 CASES = Path(__file__).with_name("refused.txt")
 WEIGHTS = np.arange(3.0)
 TABLE = [1, 2]
@@ -74,6 +78,7 @@ def cases() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("body", "expected"), cases(), ids=lambda v: v.split("\n")[0][:40])
 def test_what_is_refused(body: str, expected: str) -> None:
     assert said(body) == expected
+    assert not ASSEMBLY.search(expected)
 
 
 def rewritten() -> None:
