@@ -1,14 +1,17 @@
 """Code that is its own inverse, and is undone bit by bit.
 
 Such code creates its registers, and begins with the same values in either direction; the values are
-created, exchanged, or added to zero once.
+created, exchanged, or added to zero once.  Between its halves, and in loops and conditionals where
+it has no part, anything may be done that does not change what it depends on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 from rvm.expr import Const, Expr, places
 from rvm.expr import reads as expr_reads
@@ -96,22 +99,6 @@ def lengths_from(f: Function, reg: int) -> set[int]:
     return {r for d in f.registers[reg].dims if d is not None for r in known_from(f, d)}
 
 
-def mirrored(code: Sequence[Step], start: int, without: Collection[int] = ()) -> int | None:
-    """Where code ends that begins by making a register and is retraced; None if there is none.
-
-    Positions `without` are left out of account.
-    """
-    if code[start].instr.op not in MAKES:
-        return None
-    undo = invert_instr(code[start].instr)
-    for end in range(start + 1, len(code)):
-        if code[end].instr == undo:
-            kept = [pc for pc in range(start, end + 1) if pc not in without]
-            if _is_own_inverse(code, kept) and _is_retraced([code[pc] for pc in kept]):
-                return end
-    return None
-
-
 def retraced(f: Function, asked: Collection[int], finite: bool = True) -> frozenset[int]:
     """Those of some frees whose registers hold to the bit what they are freed with.
 
@@ -119,45 +106,78 @@ def retraced(f: Function, asked: Collection[int], finite: bool = True) -> frozen
     registers on which it does not depend.  With `finite` that is so of finite numbers: an infinity
     that is added to zero and taken away leaves NaN.
     """
-    code = [Step(f, instr) for instr in f.code]
-    changes: dict[int, list[int]] = {}
-    for pc, step in enumerate(code):
-        for reg in step.changed:
-            changes.setdefault(reg, []).append(pc)
-    found: set[int] = set()
-    for end in sorted(asked, reverse=True):
-        if end not in found:
-            (reg,) = code[end].changed
-            found.update(_retraced(code, end, changes[reg], finite))
-    return frozenset(found.intersection(asked))
+    return Retraced([Step(f, instr) for instr in f.code], finite).ends(asked)
 
 
-def _retraced(
-    code: Sequence[Step], end: int, changes: Sequence[int], finite: bool
-) -> Iterator[int]:
-    """The frees in the second half of the code that a free ends, if that is retraced.
+class Retraced:
+    """The code in a function that is retraced, by the frees that end it."""
 
-    `changes` are all changes of the register that is freed.
-    """
-    undo = invert_instr(code[end].instr)
-    start = next((pc for pc in reversed(changes) if pc < end and code[pc].instr == undo), None)
-    if start is None:
-        return
-    if not _keeps_bits([code[pc] for pc in changes if start <= pc <= end], finite):
-        return
-    own = _depended_on(code[start : end + 1], code[end].changed)
-    kept = [
-        pc
-        for pc in range(start, end + 1)
-        if code[pc].instr.op in JUMPS or not own.isdisjoint(code[pc].changed)
-    ]
-    steps = [code[pc] for pc in kept]
-    if (
-        all(isinstance(s, ABLE) for step in steps for s in step.stmts)
-        and _is_own_inverse(code, kept)
-        and _is_retraced(steps, finite)
-    ):
-        yield from (pc for pc in kept[len(kept) // 2 :] if code[pc].instr.op == "free")
+    def __init__(self, code: Sequence[Step], finite: bool = True) -> None:
+        self.code = code
+        self.finite = finite
+        self._changes: dict[int, list[int]] = {}
+        for pc, step in enumerate(code):
+            for reg in step.changed:
+                self._changes.setdefault(reg, []).append(pc)
+        self._found: dict[int, Sequence[int]] = {}
+
+    def ends(self, asked: Collection[int]) -> frozenset[int]:
+        """Those of some frees that are in the second half of such code."""
+        halves = (kept[len(kept) // 2 :] for kept in self.within(asked))
+        return frozenset(chain.from_iterable(halves)).intersection(asked)
+
+    def within(self, asked: Collection[int]) -> Iterator[Sequence[int]]:
+        """The positions of each such code that some frees end or are in, but once."""
+        found: set[int] = set()
+        for end in sorted(asked, reverse=True):
+            if end not in found:
+                if end not in self._found:
+                    self._found[end] = ()  # It is none inside of itself.
+                    self._found[end] = self._ended(end)
+                kept = self._found[end]
+                found.update(kept[len(kept) // 2 :])
+                yield kept
+
+    def _ended(self, end: int) -> Sequence[int]:
+        code = self.code
+        undo = invert_instr(code[end].instr)
+        (reg,) = code[end].changed
+        before = (pc for pc in reversed(self._changes[reg]) if pc < end)
+        start = next((pc for pc in before if code[pc].instr == undo), None)
+        if start is None:
+            return ()
+        changes = [code[pc] for pc in self._changes[reg] if start <= pc <= end]
+        if not _keeps_bits(changes, self.finite):
+            return ()
+        within = range(start, end + 1)
+        while within:
+            kept = _depended_on(code, within, reg)
+            within = self._around(kept)
+        if (
+            all(isinstance(s, ABLE) for pc in kept for s in code[pc].stmts)
+            and _is_own_inverse(code, kept)
+            and _is_retraced([code[pc] for pc in kept], self.finite)
+        ):
+            forth = kept[: len(kept) // 2]
+            unsure = _unsure(code, forth)
+            # What code inside undoes is certain too.
+            if not unsure or unsure <= self.ends([p for p in forth if code[p].instr.op == "free"]):
+                return kept
+        return ()
+
+    def _around(self, kept: Sequence[int]) -> range:
+        """The positions around code that changes registers which it does not make; else none."""
+        steps = [self.code[pc] for pc in kept]
+        changed = frozenset().union(*(step.changed for step in steps))
+        made = (step.changed for step in steps if step.instr.op in MAKES)
+        edges: list[int] = []
+        for reg in changed.difference(*made):
+            begin = next((pc for pc in reversed(self._changes[reg]) if pc < kept[0]), None)
+            end = next((pc for pc in self._changes[reg] if pc > kept[-1]), None)
+            if begin is None or end is None:
+                return range(0)
+            edges += [begin, end]
+        return range(min(edges), max(edges) + 1) if edges else range(0)
 
 
 def _keeps_bits(steps: Sequence[Step], finite: bool) -> bool:
@@ -173,24 +193,34 @@ def _keeps_bits(steps: Sequence[Step], finite: bool) -> bool:
     )
 
 
-def _depended_on(code: Sequence[Step], regs: frozenset[int]) -> frozenset[int]:
-    """The registers that code changes and on which the values of some depend.
+def _depended_on(code: Sequence[Step], within: range, reg: int) -> list[int]:
+    """The positions of code on which a register depends.
 
-    Lengths change only where an array is made again.
+    Loops and conditionals in which none of these are do not belong to it.  Lengths change only
+    where an array is made again.
     """
-    changed = frozenset().union(*(step.changed for step in code))
-    made = frozenset().union(*(step.changed for step in code if step.instr.op in (*MAKES, *ENDS)))
+    changed = frozenset().union(*(code[pc].changed for pc in within))
+    ends = (pc for pc in within if code[pc].instr.op in (*MAKES, *ENDS))
+    made = frozenset().union(*(code[pc].changed for pc in ends))
+    regs, kept = frozenset({reg}), list[int]()
     while True:
-        more = regs.union(
-            *(
-                step.changed | (step.read & changed) | (step.known & made)
-                for step in code
-                if step.instr.op in JUMPS or not regs.isdisjoint(step.changed)
-            )
-        )
-        if more == regs:
-            return regs
-        regs = more
+        more = [
+            pc
+            for pc in within
+            if not regs.isdisjoint(code[pc].changed)
+            or (code[pc].instr.op in JUMPS and _leads_past(code[pc].instr.aux, pc, kept))
+        ]
+        if more == kept:
+            return kept
+        kept = more
+        steps = [code[pc] for pc in kept]
+        regs = regs.union(*(s.changed | (s.read & changed) | (s.known & made) for s in steps))
+
+
+def _leads_past(target: int, pc: int, kept: Sequence[int]) -> bool:
+    """Whether some positions are between those of a jump and its target."""
+    low, high = min(pc, target), max(pc, target)
+    return bisect_left(kept, high) > bisect_right(kept, low)
 
 
 def _is_own_inverse(code: Sequence[Step], kept: Sequence[int]) -> bool:
@@ -209,24 +239,17 @@ def _is_own_inverse(code: Sequence[Step], kept: Sequence[int]) -> bool:
     return True
 
 
-def _is_retraced(steps: Sequence[Step], finite: bool = True) -> bool:
-    """Whether code that is its own inverse changes registers of its own only, each bit by bit."""
+def _is_retraced(steps: Sequence[Step], finite: bool) -> bool:
+    """Whether code that is its own inverse changes registers of its own only, each bit by bit.
+
+    What it frees in its first half is taken to be what it is freed with.
+    """
     live: set[int] = set()
     zero: set[int] = set()
-    made: dict[int, Step] = {}
     half = len(steps) // 2
     for k, step in enumerate(steps):
         instr, changed = step.instr, step.changed
-        if instr.op in ENDS and k < half and not (step.is_exact or _is_certain(step, made)):
-            # What is freed within rounding is made again with other bits.
-            return False
-        made = {
-            reg: one
-            for reg, one in made.items()
-            if reg not in changed and one.known.isdisjoint(changed)
-        }
         if instr.op in MAKES:
-            made |= dict.fromkeys(changed, step)
             live |= changed
             zero |= changed if _is_zero(step.stmts[0]) else set()
             continue
@@ -244,11 +267,33 @@ def _is_retraced(steps: Sequence[Step], finite: bool = True) -> bool:
     return not live
 
 
-def _is_certain(end: Step, made: Mapping[int, Step]) -> bool:
-    """Whether a register holds a constant, or still the value with which it was made."""
-    if len(end.instr.args) < 2 or isinstance(end.instr.args[1], Const):
-        return True
-    return all(reg in made and invert_instr(made[reg].instr) == end.instr for reg in end.changed)
+def _unsure(code: Sequence[Step], kept: Sequence[int]) -> set[int]:
+    """Those of some positions at which a register may be freed within rounding.
+
+    It would be made again with other bits.  Certain are constants, and values with which registers
+    were made, as long as nothing changes them or what they depend on.
+    """
+    found: set[int] = set()
+    made: dict[int, Step] = {}
+    for pc in kept:
+        step = code[pc]
+        instr, changed = step.instr, step.changed
+        if instr.op in ENDS and not step.is_exact:
+            as_made = all(r in made and invert_instr(made[r].instr) == instr for r in changed)
+            if not as_made and not (len(instr.args) < 2 or isinstance(instr.args[1], Const)):
+                found.add(pc)
+        if instr.op in JUMPS:
+            # In another round of a loop, or on another branch.
+            low, high = sorted((pc, instr.aux))
+            changed = changed.union(*(code[p].changed for p in kept if low < p < high))
+        made = {
+            reg: one
+            for reg, one in made.items()
+            if reg not in changed and one.known.isdisjoint(changed)
+        }
+        if instr.op in MAKES:
+            made |= dict.fromkeys(changed, step)
+    return found
 
 
 def _is_zero(s: Stmt) -> bool:

@@ -6,13 +6,14 @@ function.
 
 A failure forwards must also occur on the way back, and bits erased there count.  For exact values
 this holds: the inverse of a function reaches its end only from where the function reaches its own.
-Rounded numbers may change only in code that is its own inverse, except for additions to results.
+Rounded numbers may change only in code that is undone bit by bit, except for additions to results.
 See `rvm.transform.retraced`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 
 from rvm.expr import Expr, Place, index_reads, places
 from rvm.host.once import once
@@ -20,7 +21,7 @@ from rvm.isa import MAKES, invert_instr, lower
 from rvm.program import Function, Program
 from rvm.stmt import Call, Update, reads, writes
 from rvm.transform.duals import reachable
-from rvm.transform.retraced import ABLE, Step, known_from, lengths_from, mirrored
+from rvm.transform.retraced import ABLE, Retraced, Step, known_from, lengths_from
 
 
 def unread(program: Program, name: str) -> frozenset[int] | None:
@@ -44,14 +45,13 @@ def _unread(f: Function) -> frozenset[int] | None:
         if not (able and results.isdisjoint(step.read) and isinstance(step.stmts[0], ABLE)):
             return None
     steady = _steady(f, code)
-    at = 0
-    while at < len(code):
-        end = mirrored(code, at, gains)
-        step = code[at]
-        if end is None and not (at in gains or step.is_exact or step.changed <= steady):
-            return None
-        at = 1 + (at if end is None else end)
-    return results
+    asked = {
+        pc
+        for pc, step in enumerate(code)
+        if not (pc in gains or step.is_exact or step.changed <= steady)
+    }
+    ends = {pc for pc in asked if code[pc].instr.op == "free"}
+    return results if asked.issubset(chain.from_iterable(Retraced(code).within(ends))) else None
 
 
 def gaining(program: Program, name: str) -> frozenset[int]:

@@ -86,6 +86,65 @@ func main(y: f64, z: c128, x: f64[n], k: i64[n])
     add y, x[0]
     add z, complex(0.0, sum(x * x))
 """
+AROUND = """
+func main(y: f64, x: f64[n], k: i64[n])
+    routine
+        alloc e: f64[n]
+        for i = 0 to n - 1
+            alloc v: f64 = exp(x[i])
+            swap v, e[i]
+            free v
+        end
+    result
+        for j = 0 to n - 1
+            routine
+                alloc t: f64
+                alloc w: f64 = e[j] * x[0]
+                swap w, t
+                free w
+            result
+                if k[j] > 0
+                    add y, t * t
+                else
+                    sub y, e[k[j]]
+                end
+            end
+        end
+    end
+"""
+INSIDE = """
+func main(y: f64, x: f64[n], k: i64[n])
+    routine
+        alloc s: f64[n]
+        for i = 0 to n - 1
+            routine
+                alloc t: f64[n]
+                for j = 0 to n - 1
+                    alloc v: f64 = sin(x[j]) * x[k[i]]
+                    swap v, t[j]
+                    free v
+                end
+            result
+                alloc w: f64 = sum(t)
+                swap w, s[i]
+                free w
+            end
+        end
+    result
+        add y, s @ s
+    end
+"""
+TOGETHER = """
+func main(y: f64, x: f64[n], k: i64[n])
+    routine
+        alloc a: f64[n]
+        alloc b: f64[n]
+        add a, tanh(x)
+        add b, tanh(a) * x[k[0]]
+    result
+        add y, b @ b
+    end
+"""
 ABLE = {
     "routine": ROUTINE,
     "loop": LOOP,
@@ -94,6 +153,9 @@ ABLE = {
     "looked up": LOOKED_UP,
     "taken": TAKEN,
     "either": EITHER,
+    "around": AROUND,
+    "inside": INSIDE,
+    "together": TOGETHER,
 }
 HEAD = "func main(y: f64, x: f64[n], k: i64[n])\n"
 UNABLE = {
@@ -103,6 +165,11 @@ UNABLE = {
     "a result is exchanged": "swap y, x[0]",
     "rounding is left": "alloc t: f64\nadd t, x[0]\nadd t, x[1]\nsub t, x[1]\nsub t, x[0]\nfree t",
     "another order": "alloc t: f64 = x[0]\nadd t, x[1]\nadd y, t\nsub t, x[0]\nfree t = x[1]",
+    "a loop adds to what is kept": "alloc t: f64\nalloc v: f64 = x[0]\nswap v, t\nfree v\n"
+    "for i = 0 to n - 1\nadd t, x[i]\nend\nadd y, t\nfor i = n - 1 to 0\nsub t, x[i]\nend\n"
+    "alloc v: f64\nswap v, t\nfree v = x[0]\nfree t",
+    "what is kept is undone in a loop": "alloc t: f64\nalloc v: f64 = x[0]\nswap v, t\nfree v\n"
+    "add y, t\nfor i = 0 to 0\nalloc v: f64\nswap v, t\nfree v = x[i]\nend\nfree t",
     "another value": "alloc t: f64 = x[0] + x[1]\nadd y, t\nfree t = x[1] + x[0]",
     "a parameter changes meanwhile": "neg x\nadd y, x[0]\nneg x",
     "it says something": 'extern forward\nprint "here"\nend\nadd y, x[0]',
