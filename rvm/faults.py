@@ -194,7 +194,7 @@ def _expanded(text: str, label: Label) -> Label:
 
 def _window(text: str, labels: list[Label]) -> tuple[str, list[Label]]:
     """A printable line: control characters are replaced, and a long line is cut to its labels."""
-    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    text = "".join(c if c.isprintable() else "\ufffd" for c in text)
     if len(text) <= MAX_LINE:
         return text, labels
     first = max(0, min(b.column for b in labels) - MAX_LINE // 3)

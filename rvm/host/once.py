@@ -1,8 +1,12 @@
-"""Things made once: of several threads that ask at the same time, one makes them."""
+"""Things made once: of several threads that ask at the same time, one makes them.
+
+So are the definitions in tables: a name has one, unless the import that made it was broken off.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, MutableMapping
 from typing import Any, TypeVar
@@ -24,6 +28,42 @@ def once(cache: MutableMapping[Any, Any], key: object, kind: type[T], make: Call
         if not isinstance(found, kind):
             found = cache[key] = make()
         return found
+
+
+_defined: dict[tuple[int, object], tuple[MutableMapping[Any, Any], dict[str, Any]]] = {}
+"""For an entry of a table: the table, and the globals of the module that was being run."""
+
+
+def taken(table: MutableMapping[Any, Any], name: object) -> bool:
+    """Whether a table has a definition of this name.
+
+    An import that Ctrl-C ends leaves in the tables what its module had defined, and the next import
+    runs that module again: what it left is removed here.
+    """
+    if name not in table:
+        return False
+    before, now = _defined.get((id(table), name), (table, {}))[1], _home()
+    if before is now or not before or before.get("__name__") != now.get("__name__"):
+        return True
+    for key, (other, home) in list(_defined.items()):
+        if home is before:
+            other.pop(key[1], None)
+            del _defined[key]
+    return False
+
+
+def enter(table: MutableMapping[Any, Any], name: object, value: object) -> None:
+    """Enter a definition whose name is not `taken`."""
+    _defined[id(table), name] = table, _home()
+    table[name] = value
+
+
+def _home() -> dict[str, Any]:
+    """The globals of the innermost module that is being run."""
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    return frame.f_globals
 
 
 def making() -> threading.RLock:

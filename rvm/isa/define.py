@@ -23,6 +23,7 @@ from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
 from rvm.codes.words import instead
 from rvm.expr import Expr, Formal, Place, is_formula, lift, recording, walk
 from rvm.faults import DefinitionError
+from rvm.host.once import taken
 from rvm.isa.proof import prove_inverse
 from rvm.isa.rows import (
     COSTS,
@@ -147,7 +148,7 @@ def opcode(
                 f"`{named}` is not a name that a program can use",
                 hint='name it: @opcode(name="…")',
             )
-        if named in OPCODES:
+        if taken(OPCODES, named):
             raise DefinitionError("D008", f"there is an opcode `{named}` already")
         apart = (exact, exact_inverse, exact_types)
         add_opcode(_row(body, named, inverse, types, cost, *apart))

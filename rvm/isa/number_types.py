@@ -9,6 +9,7 @@ from itertools import chain
 
 from rvm.expr import Apply, Place
 from rvm.faults import DefinitionError
+from rvm.host.once import enter, taken
 from rvm.isa.implementation import array_value, implementation, value
 from rvm.isa.proof import prove_inverse
 from rvm.isa.rows import FUNCTIONS, OPCODES
@@ -28,7 +29,8 @@ def number_type(row: TypeRow, make: Callable[[Scalar], NumberSystem] | None = No
     DefinitionError D014 if the name is taken, the row is wrong, or an update of its number system
     cannot be undone; then nothing is registered.
     """
-    if row.name in FUNCTIONS or row.name in (*TYPES, "stack") or not row.name.isidentifier():
+    known = row.name in FUNCTIONS or taken(TYPES, row.name) or row.name == "stack"
+    if known or not row.name.isidentifier():
         raise DefinitionError("D014", f"`{row.name}` cannot be the name of a type", hint=NAMES)
     try:
         agree = struct.calcsize(row.letter) * row.parts == row.bytes
@@ -40,7 +42,8 @@ def number_type(row: TypeRow, make: Callable[[Scalar], NumberSystem] | None = No
         )
     if make is None and row.kind not in SYSTEMS:
         raise DefinitionError("D014", f"{row.name}: no number system computes on `{row.kind}`")
-    TYPES[row.name] = row
+    forget(row.name)
+    enter(TYPES, row.name, row)
     if make is not None:
         SYSTEMS[row.name] = make
     t = SCALARS[row.name] = Scalar(row.name)
@@ -60,7 +63,7 @@ NAMES = "a name that no type and no function has"
 
 
 def forget(name: str) -> None:
-    """Remove a user's type from the tables."""
+    """Remove a user's type from the tables, and what was derived from it."""
     for table in (TYPES, SYSTEMS, SCALARS):
         table.pop(name, None)
     for cached in (system, offers, implementation, value, array_value):

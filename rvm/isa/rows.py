@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rvm.expr import LENGTHS, Expr
+from rvm.host.once import enter, taken
 from rvm.isa.rules import CLASSES, OF_A_SHAPE, OF_ARRAYS, OF_SCALARS, Rule
 from rvm.leaf import Node
 from rvm.numbers.code import Code as Code
@@ -209,9 +210,9 @@ OPCODES: dict[str, OpRow] = {}
 
 def add_function(row: FunctionRow) -> FunctionRow:
     """Add a row to the function table; ValueError if the name is taken."""
-    if row.name in FUNCTIONS:
+    if taken(FUNCTIONS, row.name):
         raise ValueError(f"the function table has a `{row.name}` already")
-    FUNCTIONS[row.name] = row
+    enter(FUNCTIONS, row.name, row)
     return row
 
 
@@ -222,9 +223,9 @@ def reduction_by(fn: str) -> str:
 
 def add_opcode(row: OpRow) -> OpRow:
     """Add a row to the opcodes; ValueError if the mnemonic is taken."""
-    if row.name in OPCODES:
+    if taken(OPCODES, row.name):
         raise ValueError(f"there is an opcode `{row.name}` already")
-    OPCODES[row.name] = row
+    enter(OPCODES, row.name, row)
     return row
 
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from rvm.expr import Apply, Expr, Formal, is_formula, lift, recording
 from rvm.faults import DefinitionError, MachineError, RvmError
+from rvm.host.once import taken
 from rvm.isa import FUNCTIONS
 from rvm.isa.implementation import register_callable
 from rvm.isa.rows import COSTS, FunctionRow, add_function, defining_module
@@ -62,7 +63,7 @@ def function(
     def enter(body: Callable[..., Any]) -> Callable[..., Any]:
         title = name or body.__name__
         arity = len(inspect.signature(body).parameters)
-        if title in FUNCTIONS:
+        if taken(FUNCTIONS, title):
             raise DefinitionError("D007", f"the function table has a `{title}` already")
         if not title.isidentifier():
             raise DefinitionError("D007", f"`{title}` is not a name that a program can use")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from rvm.faults import MachineError
+from rvm.host.once import enter, taken
 from rvm.leaf.python import NAMES as NAMES
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,9 +25,9 @@ class NumberFault(MachineError, ArithmeticError):
 
 def name(f: F) -> F:
     """Enter a helper in `NAMES` under its own name."""
-    if f.__name__ in NAMES:
+    if taken(NAMES, f.__name__):
         raise ValueError(f"the name {f.__name__} is taken")
-    NAMES[f.__name__] = f
+    enter(NAMES, f.__name__, f)
     return f
 
 

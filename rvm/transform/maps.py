@@ -179,8 +179,10 @@ def _derived(
         OpRow(undo, operands, row.types, (Map(dsts, back, ()),), name, doc, row.cost),
     ]
     prove_inverse(rows[0], rows[1], t)
-    for made in rows:
-        add_opcode(made)
+    # The one that is looked for comes last: where it is, so is its inverse.
+    for made in reversed(rows):
+        if made.name not in OPCODES:
+            add_opcode(made)
     return name
 
 

@@ -308,7 +308,7 @@ def _marked(text: str, at: int) -> tuple[str, str]:
     first = max(0, at - SHOWN // 2) if len(text) > SHOWN else 0
     shown = text[first : first + SHOWN]
     shown = ("…" if first else "") + shown + ("…" if first + SHOWN < len(text) else "")
-    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in shown)
+    shown = "".join(c if c.isprintable() else "\ufffd" for c in shown)
     return shown, " " * (at - first + (1 if first else 0)) + "^"
 
 
