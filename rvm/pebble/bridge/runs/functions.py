@@ -11,13 +11,12 @@ one that is erased is overwritten with zeros.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from rvm.engines.auto import WARM, native_is_there
+from rvm.engines.auto import WARM
 from rvm.faults import InvertibilityError, UsageError
 from rvm.image import image_of
 from rvm.library.handle import FunctionHandle
@@ -49,11 +48,10 @@ def prepared(program: Program, name: str, undo: bool, options: Options, calls: f
     the registers have to be what binding would make of them, arrays without gaps, and of the same
     shapes in all calls.
     """
-    size = len(image_of(program).code(name, undo))
-    if options.engine == "auto" and calls * size >= WARM and native_is_there():
-        # A chain is a loop even if its step has none.
-        options = replace(options, engine="native")
     code = code_of(program, name, undo, options)
+    # A chain is a loop even if its step has none.
+    if calls * len(code) >= WARM:
+        code.image.heat[name] = max(WARM, code.image.heat[name])
     ready: list[Any] = []
     """Launches of calls, and the memory for their parameters."""
 
