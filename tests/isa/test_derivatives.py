@@ -10,7 +10,7 @@ import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement
 from typing import Any
 
 import mpmath
@@ -251,6 +251,93 @@ def test_to_the_third_order(row: FunctionRow) -> None:
                 for route in ROUTES:
                     got = computed(row, F64, by, route, at)
                     assert error(got, want) <= NEAR[order], (by, at, route, got, float(want))
+
+
+ANYWHERE = [r for r in SMOOTH if r.arity == 2 and r.name not in ("min", "max", "%")]
+NEAR_ANYWHERE = 1e-14
+"""The error of a derivative at arguments of any size, relative to the terms that cancel in it."""
+
+
+def of_any_size(row: FunctionRow, rng: random.Random) -> tuple[float, float]:
+    """Arguments that are log-uniform, half of the time one near the other's size."""
+    x, y = (rng.choice((1, -1)) * 2.0 ** rng.uniform(-1010, 1010) for _ in "xy")
+    if row.name == "**":
+        few = (0.5, 1.5, 2.5, -0.5, -1.5, 1 / 3, 3.0, -1.0)
+        return abs(x), rng.choice((rng.choice(few), math.copysign(2 ** rng.uniform(-30, 8), y)))
+    if rng.random() < 0.5:
+        y = min(max(x * 2.0 ** rng.uniform(-60, 60), -1e300), 1e300)
+    return (x, abs(y)) if row.name == "atan2" else (x, y)
+
+
+def all_normal(row: FunctionRow, at: tuple[float, ...]) -> dict[tuple[int, ...], Any]:
+    """The derivatives to the third order; none where one is no normal number and not always 0.
+
+    Of a power, x ** (y - 3) is one of the numbers, too.
+    """
+    found: dict[tuple[int, ...], Any] = {}
+    low, high = mpmath.mpf(2) ** -1010, mpmath.mpf(2) ** 1012
+    with mpmath.workdps(DIGITS):
+        if row.name == "**" and not low < mpmath.mpf(at[0]) ** (at[1] - 3) < high:
+            return {}
+        for order in range(4):
+            for by in combinations_with_replacement(range(2), order):
+                want = mpmath.re(wanted(row, by, at, mpmath.mpf))
+                if not low < abs(want) < high and not is_zero(row, by):
+                    return {}
+                found[by] = want
+    return found
+
+
+def is_zero(row: FunctionRow, by: tuple[int, ...]) -> bool:
+    """Whether a derivative is 0 everywhere."""
+    most = {"+": (1, 1), "-": (1, 1), "*": (1, 1), "/": (1, 3)}.get(row.name, (3, 3))
+    return (row.name in "+-" and len(by) > 1) or any(by.count(k) > most[k] for k in (0, 1))
+
+
+def terms_of_power(at: tuple[float, ...], by: tuple[int, ...]) -> Any:
+    """The sum of the sizes of the terms of a derivative of x ** y, which may cancel.
+
+    By x first: y (y - 1) ... x ** (y - i); then by y, with Leibniz's rule.  Times log(x), since
+    the exponent y - i is rounded.
+    """
+    (x, y), i, j = map(mpmath.mpf, at), by.count(0), by.count(1)
+    factors = [abs(y - k) for k in range(i)]
+    total = mpmath.mpf(0)
+    for m in range(min(i, j) + 1):
+        chosen = combinations(factors, i - m)
+        total += math.perm(j, m) * sum(map(mpmath.fprod, chosen)) * abs(mpmath.log(x)) ** (j - m)
+    return x ** (y - i) * total * max(1, abs(mpmath.log(x)))
+
+
+@thin
+@pytest.mark.parametrize("row", ANYWHERE, ids=lambda r: r.name)
+@sized
+def test_at_arguments_of_any_size(row: FunctionRow) -> None:
+    """Wherever the value and all derivatives to the third order are normal numbers."""
+    rng, tried = random.Random(row.name), 0
+    while tried < part(100):
+        at = of_any_size(row, rng)
+        found = all_normal(row, at)
+        tried += bool(found)
+        for by, want in found.items():
+            if not by or not LEAST < abs(want) < MOST:
+                continue
+            size = abs(want)
+            if row.name == "**":
+                size = terms_of_power(at, by)
+            elif 0.125 < abs(at[0] / at[1]) < 8:
+                # Near a zero, what cancels is as large as other derivatives of the order.
+                size = max(abs(w) for other, w in found.items() if len(other) == len(by))
+            for route in ROUTES:
+                got = computed(row, F64, by, route, at)
+                with mpmath.workdps(50):
+                    assert abs(mpmath.mpf(float(got)) - want) <= NEAR_ANYWHERE * size, (
+                        by,
+                        at,
+                        route,
+                        got,
+                        mpmath.nstr(want, 17),
+                    )
 
 
 def test_every_nonlinear_function_has_edges() -> None:
