@@ -20,7 +20,7 @@ from rvm.host.blocks import View, packed, unpacked
 from rvm.host.signals import at_once
 from rvm.image import Code
 from rvm.numbers.residue import Residue
-from rvm.numbers.rounding import INFINITY
+from rvm.numbers.rounding import TURNED
 from rvm.registry import executing, having
 
 SCALAR_BYTES = 8
@@ -215,7 +215,6 @@ class State:
     __slots__ = (
         "account",
         "armed",
-        "aside",
         "direction",
         "edited",
         "frames",
@@ -242,9 +241,6 @@ class State:
         """Frees, by position, whose residue was found to be rounding though it exceeds the allowed
         one, with a factor for the allowance: of the "residue" itself, or of the "expected" value.
         See `rvm.engines.perturbed`."""
-        self.aside: dict[tuple[int, int], tuple[float, float]] = {}
-        """What `rvm.image.sizes` recorded of ancillas that were live at a turn, by the depth of the
-        frame and the register: where their making is undone, rounding alone is left of them."""
         self.account = Account(bits=options.bits)
         self.residue: Residue | None = Residue() if options.strict else None
         self.account.grow(sum(map(byte_size, frame.regs)))
@@ -305,22 +301,19 @@ class State:
             last = len(code) - (1 if frame is not self.frames[-1] else 0)
             frame.code = code
             frame.pc = last - frame.pc
-        self._set_aside()
+        self._mark_live()
         self.torn = False
 
-    def _set_aside(self) -> None:
-        """Replace what is recorded of live ancillas by infinities, or these by what was before."""
-        before, self.aside = self.aside, {}
-        for depth, frame in enumerate(self.frames):
-            regs = frame.regs
-            for size, updates in frame.code.sizes.values():
-                recorded = regs[size.reg], regs[updates.reg]
-                if recorded[1] == INFINITY:
-                    recorded = before.get((depth, size.reg), recorded)
-                elif recorded[1] is not None:
-                    self.aside[depth, size.reg] = recorded
-                    recorded = INFINITY, INFINITY
-                regs[size.reg], regs[updates.reg] = recorded
+    def _mark_live(self) -> None:
+        """Mark the records of live ancillas, or take the mark of an earlier turn away.
+
+        Where their making is undone, rounding alone is left of them.
+        """
+        for frame in self.frames:
+            for _, updates in frame.code.sizes.values():
+                many = frame.regs[updates.reg]
+                if many is not None:
+                    frame.regs[updates.reg] = many + (TURNED if many < TURNED else -TURNED)
 
     def retreat(self) -> tuple[int, int] | None:
         """Set the registers that distinguish directions to false, for a run back without a log.

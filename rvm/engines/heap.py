@@ -14,7 +14,7 @@ import numpy as np
 from rvm.engines.log import keep
 from rvm.faults import InvertibilityError, LimitError, MachineError
 from rvm.numbers.base import NumberSystem, differing
-from rvm.numbers.rounding import CALLED, LOST, PASSED, allowance, drift_of, extent, is_lost
+from rvm.numbers.rounding import CALLED, LOST, PASSED, TURNED, allowance, drift_of, extent, is_lost
 from rvm.state import SCALAR_BYTES, State
 
 
@@ -112,7 +112,7 @@ def residue(
     R017 where it `returns`: an adjoint was computed from it meanwhile.
 
     `size` and `updates` say how large the place has been, see `rvm.numbers.rounding`; no size, or
-    infinitely many updates: it holds its value by construction.  A NaN passes where a NaN is
+    a mark of a turn: it holds its value by construction.  A NaN passes where a NaN is
     expected: it is what the value was made of, and is known.
     """
     tolerance = state.options.tolerance
@@ -127,7 +127,7 @@ def residue(
     gap, magnitude = _gap(held, expected, differs)
     if not math.isfinite(gap):
         raise _other(state, sys, name, held, expected, ("the difference is not finite",))
-    if updates == math.inf:
+    if updates >= TURNED:
         size = None
     if size is None and state.edited and tolerance is None:
         # What was changed from outside is not known by construction.

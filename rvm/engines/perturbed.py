@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
-from rvm.engines.evaluate import evaluate
+from rvm.engines.evaluate import evaluate, find
 from rvm.engines.python import Python
 from rvm.engines.reference import step
 from rvm.faults import RvmError
@@ -27,7 +27,7 @@ from rvm.image.nudged import nudged
 from rvm.numbers import system
 from rvm.numbers.rounding import MOST_TICKS, MOVED, RERUNS
 from rvm.state import State
-from rvm.stmt import Free
+from rvm.stmt import Free, Pop
 from rvm.types import ValueType, elem_of
 
 
@@ -96,7 +96,7 @@ def _run(state: State, ticks: int) -> int:
 
 
 class Found(NamedTuple):
-    """The values at a free: the difference of the ancilla, and its expected value."""
+    """The values at a free, or a pop: the difference of the ancilla, and its expected value."""
 
     residue: Any
     expected: Any
@@ -142,7 +142,12 @@ def _moves(found: Found, other: Found, which: Literal["residue", "expected"]) ->
 
 def _found(state: State) -> Found:
     frame = state.top
-    free = cast(Free, frame.code.stmts(frame.pc)[0])
-    assert free.value is not None
-    held, expected = frame.regs[free.reg.reg], evaluate(free.value, frame.regs)
+    match frame.code.stmts(frame.pc)[0]:
+        case Free(reg, value) if value is not None:
+            held, expected = frame.regs[reg.reg], evaluate(value, frame.regs)
+        case Pop(dst):
+            held = find(dst, frame.regs).read()
+            expected = np.zeros_like(held)
+        case stmt:
+            raise AssertionError(stmt)
     return Found(np.subtract(held, expected, dtype=None), np.asarray(expected))

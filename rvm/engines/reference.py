@@ -34,7 +34,7 @@ from rvm.faults import InvertibilityError, LimitError, MachineError, RvmError, W
 from rvm.host.signals import left_whole
 from rvm.numbers import system
 from rvm.numbers.base import NumberSystem, differing
-from rvm.numbers.rounding import allowance, drift_of, passed_drift
+from rvm.numbers.rounding import INFINITY, TURNED, allowance, drift_of, passed_drift
 from rvm.program import Register
 from rvm.state import FRAME_BYTES, NESTED, SCALAR_BYTES, Frame, State
 from rvm.stmt import (
@@ -315,10 +315,10 @@ def _pop(state: State, popped: Pop, frame: Frame, logged: bool) -> None:
     dst, stack, regs = popped.dst, popped.stack, frame.regs
     held = find(dst, regs).read()
     sys = system(elem_of(cast(Scalar, dst.type)))
-    other = not sys.same(held, sys.zero)
+    drift = 0.0 if sys.same(held, sys.zero) else _off_zero(state, sys, popped, held, regs)
     back = frame.code.undo
-    if other and not _is_cleared(state, sys, popped, held, regs):
-        raise InvertibilityError(
+    if not drift <= 1:
+        error = InvertibilityError(
             "R006",
             "running back, a `push` takes its value back into a place that is not zero"
             if back
@@ -331,11 +331,14 @@ def _pop(state: State, popped: Pop, frame: Frame, logged: bool) -> None:
                 else "; what only rounding has left, strict=True (--strict) takes back"
             ),
         )
+        error.excess = drift if state.options.tolerance is None else 0.0
+        raise error
     if not regs[stack.reg]:
         raise InvertibilityError(
             "R006",
             "running back, the stack of a `push` is empty" if back else "the stack is empty",
         )
+    state.account.drift = max(state.account.drift, drift)
     if logged:
         # A zero with a sign passes for a zero, and so does what rounding left.
         keep(state, (sys, sys.zero, held))
@@ -344,22 +347,21 @@ def _pop(state: State, popped: Pop, frame: Frame, logged: bool) -> None:
     store(dst, regs, pop(state, regs[stack.reg]))
 
 
-def _is_cleared(state: State, sys: NumberSystem, popped: Pop, held: Any, regs: Any) -> bool:
-    """Whether a value that is not identical to zero is accepted as zero."""
+def _off_zero(state: State, sys: NumberSystem, popped: Pop, held: Any, regs: Any) -> float:
+    """The distance of a value from zero, relative to the allowed one: up to 1 it passes for it."""
     tolerance = state.options.tolerance
     if sys.exact or tolerance == 0:
-        return False
+        return INFINITY
     if held == sys.zero:
-        return True
-    gap = abs(held - sys.zero)
-    if popped.is_known or popped.held is None:
-        return popped.is_known and bool(np.isfinite(gap))
-    size, updates = (regs[p.reg] for p in popped.held)
-    drift = drift_of(gap, allowance(sys.type, size, updates, tolerance))
-    if not drift <= 1:
-        return False
-    state.account.drift = max(state.account.drift, drift)
-    return True
+        return 0.0
+    gap = float(abs(held - sys.zero))
+    if not gap < INFINITY or not (popped.is_known or popped.held):
+        return INFINITY
+    size, updates = (0.0, TURNED) if popped.is_known else (regs[p.reg] for p in popped.held or ())
+    if updates >= TURNED:
+        return 0.0
+    pardon = state.pardons.get((state.top.code, state.top.pc, "residue"), 1.0)
+    return drift_of(gap, allowance(sys.type, size, updates, tolerance)) / pardon
 
 
 # ---------------------------------------------------------------- calls

@@ -4,6 +4,8 @@ If an ancilla of an inexact type is freed, and its value is not known by constru
 (`rvm.verify.matching`), the limit for its rounding error is `ε n S`: n is the number of its
 updates, and S the largest magnitude that it has had, in present units: a multiplication of the
 place also multiplies S.  So the verdict does not depend on units.  An array has one S and one n.
+Two ancillas that are exchanged exchange their records.  A value that comes from where no record is
+kept may have another unit: the record begins anew, as that of a value that was passed.
 
 If an adjoint was computed from the value meanwhile, a tighter limit applies: then S is the largest
 magnitude itself, and n is `rounding.RETURN` in gaps.
@@ -14,7 +16,7 @@ them: statements that follow those of an instruction, in the same tick, and neve
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import cast
@@ -53,11 +55,14 @@ class Sizes(dict[int, Held]):
         held: Mapping[int, Held] = MappingProxyType({}),
         returning: Collection[int] = (),
         copies: Mapping[int, int] = MappingProxyType({}),
+        by_calls: Mapping[str, Collection[int]] = MappingProxyType({}),
     ) -> None:
         super().__init__(held)
         self.returning = frozenset(returning)
         self.copies = copies
         """For parameters the copies that return, which are as large as the parameters become."""
+        self.by_calls = by_calls
+        """For functions that are called the parameters that they may leave in another unit."""
 
 
 ZERO, ONE, TRUE = Const(0.0, F64), Const(1.0, F64), Const(True, BOOL)
@@ -75,14 +80,15 @@ def kept_for(program: Program, function: Function, both: Iterable[tuple[Function
                 if reg >= function.n_args and not isinstance(t, Stack) and not elem_of(t).is_exact:
                     (returning if pc in returns else regs).add(reg)
     if returning:
-        returning &= _stirred(program, function)
+        returning &= _changed(program, function, _only_adds)[function.name]
     regs |= returning
     behind = len(function.registers)
     held = {
         reg: Held(Place(behind + 2 * k, (), F64), Place(behind + 2 * k + 1, (), F64))
         for k, reg in enumerate(sorted(regs))
     }
-    return Sizes(held, returning, _copies(function, returning))
+    by_calls = _changed(program, function, _keeps_unit) if held else {}
+    return Sizes(held, returning, _copies(function, returning), by_calls)
 
 
 def _copies(function: Function, returning: Collection[int]) -> dict[int, int]:
@@ -97,29 +103,48 @@ def _copies(function: Function, returning: Collection[int]) -> dict[int, int]:
     return found
 
 
-def _stirred(program: Program, function: Function) -> frozenset[int]:
-    """The registers of a function that are changed in other ways than by additions.
-
-    A register that is only added to is off by no more than the rounding of its additions.
-    """
+def _changed(
+    program: Program, function: Function, harmless: Callable[[Stmt], bool]
+) -> Mapping[str, frozenset[int]]:
+    """For a function and those it may call the registers that others than `harmless` statements
+    change."""
     functions = [program.function(n) for n in reachable(program, function.name)]
     found = {f.name: frozenset[int]() for f in functions}
     growing = True
     while growing:
-        now = {f.name: frozenset(_stirred_in(f, found)) for f in functions}
+        now = {f.name: frozenset(_changed_in(f, found, harmless)) for f in functions}
         growing, found = now != found, now
-    return found[function.name]
+    return found
 
 
-def _stirred_in(f: Function, by_calls: Mapping[str, Collection[int]]) -> Iterator[int]:
+def _changed_in(
+    f: Function, by_calls: Mapping[str, Collection[int]], harmless: Callable[[Stmt], bool]
+) -> Iterator[int]:
     for instr in f.code:
         for stmt in () if instr.op in LIVES else lower(instr):
-            if not (isinstance(stmt, Update) and _only_adds(stmt)):
+            if not harmless(stmt):
                 yield from (place.reg for place in writes(stmt, by_calls))
 
 
-def _only_adds(stmt: Update) -> bool:
+def _only_adds(stmt: Stmt) -> bool:
+    """Whether a register is off afterwards by no more than the rounding of an addition."""
+    if not isinstance(stmt, Update):
+        return False
     return stmt.op in system(elem_of(cast(ValueType, stmt.dst.type))).additive
+
+
+def _keeps_unit(stmt: Stmt) -> bool:
+    """Whether what a statement changes has the same unit afterwards."""
+    match stmt:
+        case Update(_, _, value):
+            return isinstance(value, Const) or _only_adds(stmt)
+        case Exchange(a, b):
+            return a.reg == b.reg
+        case When(_, body):
+            return all(map(_keeps_unit, body))
+        case Map():
+            return True
+    return False
 
 
 def with_sizes(function: Function, sizes: Sizes) -> Function:
@@ -143,6 +168,12 @@ def notes(
     `live` registers remain.
     """
     match stmt:
+        case Alloc(Place(reg), Place(of, ())) if reg in sizes and of in sizes:
+            # A copy is as far off as what it is a copy of.
+            size, updates = sizes[of]
+            many = apply("max", updates, Const(RETURN_GAPS, F64))
+            yield Alloc(sizes[reg].size, size)
+            yield Alloc(sizes[reg].updates, many if reg in sizes.returning else updates)
         case Alloc(reg, value) if value is not None and reg.reg in sizes:
             operations = sum(isinstance(n, Apply) for n in walk(value))
             yield from _begun(function, sizes, reg.reg, operations)
@@ -157,18 +188,26 @@ def notes(
             of_two = either if b in sizes.returning else one
             yield Map((*one, *two), (*of_one, *of_two), ())
         case Exchange(a, b):
-            yield from _mixed((a, b), sizes, exchanged=True)
+            # Numbers that one array exchanges among each other leave its record as it is.
+            for place in (a, b) if a.reg != b.reg else ():
+                yield from _passed(sizes, place, PASSED)
         case Map(dsts):
             yield from _mixed(dsts, sizes)
         case When(cond, body):
             for inner in body:
                 for note in notes(function, sizes, inout, live, inner):
                     yield When(cond, (note,))
-        case Call() | Push() | Pop():
+        case Push(src):
+            yield from _passed(sizes, src, 0)
+        case Pop(dst):
+            yield from _passed(sizes, dst, PASSED)
+        case Call():
+            others = {place.reg for place in writes(stmt, sizes.by_calls)}
             for place in writes(stmt, inout):
-                if place.reg in sizes:
-                    many = PASSED if isinstance(stmt, Call) else 1
-                    yield from _updated(sizes, place, "+", None, many)
+                if place.reg in sizes and place.reg in others:
+                    yield from _passed(sizes, place, PASSED)
+                elif place.reg in sizes:
+                    yield from _updated(sizes, place, "+", None, PASSED)
                 elif (copy := sizes.copies.get(place.reg)) is not None and copy in live:
                     held = sizes[copy]
                     yield from _noted(held, place, (held.size, held.updates))
@@ -204,6 +243,18 @@ def _updated(
     yield from _noted(held, dst, (carried, apply("+", held.updates, Const(float(many), F64))))
 
 
+def _passed(sizes: Sizes, dst: Place, many: int) -> Iterator[Stmt]:
+    """After a place of a register, or all of it, got a value whose history is not known."""
+    held = sizes.get(dst.reg)
+    if held is None:
+        return
+    if dst.path or dst.reg in sizes.returning:
+        yield from _updated(sizes, dst, "+", None, many)
+        return
+    more = apply("+", held.updates, Const(float(many), F64)) if many else held.updates
+    yield from _noted(held, dst, (ZERO, more))
+
+
 def _noted(held: Held, dst: Place, carried: tuple[Expr, Expr]) -> Iterator[Stmt]:
     """Both size registers, from their propagated values and the place's new value."""
     size, updates = carried
@@ -221,18 +272,15 @@ def _noted(held: Held, dst: Place, carried: tuple[Expr, Expr]) -> Iterator[Stmt]
     yield When(some, (Map((held.size,), (largest,), ()),))
 
 
-def _mixed(dsts: Iterable[Place], sizes: Sizes, *, exchanged: bool = False) -> Iterator[Stmt]:
+def _mixed(dsts: Sequence[Place], sizes: Sizes) -> Iterator[Stmt]:
     """Places that are computed from each other: each is as large as all of them together."""
-    dsts = tuple(dsts)
     all_held = list(dict.fromkeys(sizes[d.reg] for d in dsts if d.reg in sizes))
     if not all_held:
         return
-    # What is exchanged with a place whose history is not kept is as a value that was passed.
-    untold = exchanged and any(d.reg not in sizes for d in dsts)
     if any(rank_of(cast("Scalar | Array", d.type)) for d in dsts):
         for d in dsts:
             if d.reg in sizes:
-                yield from _updated(sizes, d, "+", None, PASSED if untold else 1)
+                yield from _updated(sizes, d, "+", None)
         return
     size: Expr = magnitude(_whole(dsts[0]))
     for d in dsts[1:]:
@@ -242,7 +290,7 @@ def _mixed(dsts: Iterable[Place], sizes: Sizes, *, exchanged: bool = False) -> I
         size = apply("max", size, held.size)
         if held is not all_held[0]:
             updates = apply("max", updates, held.updates)
-    more = apply("+", updates, Const(float(PASSED), F64) if untold else ONE)
+    more = apply("+", updates, ONE)
     yield Map(tuple(p for h in all_held for p in h), (size, more) * len(all_held), ())
 
 

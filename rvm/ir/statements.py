@@ -37,7 +37,7 @@ from rvm.ir.values import (
     whole_number,
 )
 from rvm.numbers import system
-from rvm.numbers.rounding import LOST
+from rvm.numbers.rounding import LOST, TURNED
 from rvm.state import SCALAR_BYTES
 from rvm.stmt import (
     FORWARD,
@@ -393,6 +393,8 @@ class Residue:
             return
         size, updates = (b.get(b.scalars[p.reg][0]) for p in self.sizes)
         size = b.larger(size, expected)
+        turned = b.op("fge", updates, constant(TURNED, F64))
+        b.trouble(b.op("and", turned, b.op("fgt", gap, zero)))
         many = b.larger(updates, constant(1.0, F64))
         ours = b.op("fmul", constant(system(self.t).unit, F64), many)
         by_rule = b.op("flt", tolerance, zero)

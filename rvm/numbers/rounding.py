@@ -53,6 +53,9 @@ UNIT = 2.0**-52
 """The gap after 1 of doubles."""
 RETURN_GAPS = RETURN / UNIT
 """`RETURN` in gaps between the numbers of a type at what is measured against."""
+TURNED = 2.0**52
+"""Added to the number of updates of ancillas that were live when the run turned: whatever is left
+of them where their making is undone is rounding.  A mark in a number is exchanged with it."""
 INFINITY = float("inf")
 CONTRACTS = (
     "rounding erases the start of a run that contracts: take the gradient in strict mode, "
