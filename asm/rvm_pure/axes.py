@@ -178,7 +178,7 @@ def _rest(x: Any, old: list[Term], others: list[Term], given: Any) -> Term:
 
 def _apart(x: Any, given: Any) -> Exception:
     shape = "(" + ", ".join(str(term_of(n)) if isinstance(n, Traced) else str(n) for n in given)
-    what = f"an array of type {x.term.type} is not seen to have the shape {shape})"
+    what = f"an array of type {x.term.type} cannot be seen to have the shape {shape})"
     return refused(what, "lengths that are numbers in the types, or `x.shape[0]`, can be compared")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import FunctionType
 from typing import Any
 
 from rvm_asm.cursor import Bad
@@ -12,6 +13,7 @@ from rvm_asm.lexer import END, NEWLINE
 from rvm_asm.nodes import Word
 from rvm_asm.program import Declarations
 
+from rvm.codes.words import described
 from rvm.faults import UsageError
 from rvm.types import I64
 from rvm_pure.combinators import folded, iota, loop, mapped, replicate, update, where
@@ -20,7 +22,7 @@ from rvm_pure.functions import PureFunction, keep
 from rvm_pure.keeping import Keep
 from rvm_pure.lexer import lex
 from rvm_pure.reader import TextParser
-from rvm_pure.recorder import caller
+from rvm_pure.recorder import caller, file_of
 from rvm_pure.simplify import typed as with_types
 from rvm_pure.tracing import traced
 from rvm_pure.types import Product, Type
@@ -46,7 +48,9 @@ def pure(f: Callable[..., Any], types: Mapping[str, Any]) -> PureFunction:
     budget for the states of loops, as `keeping` takes it.  UsageError U060 at the line of what
     cannot be traced.
     """
-    declarations = Declarations()
+    if not isinstance(f, FunctionType):
+        what = f"a function in Python is traced, not {described(f)}"
+        raise UsageError("U060", what, where=caller(), hint="`lambda x: np.sin(x)`, or `def f(x):`")
     names = list(inspect.signature(f).parameters)
     for p in inspect.signature(f).parameters.values():
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
@@ -55,20 +59,26 @@ def pure(f: Callable[..., Any], types: Mapping[str, Any]) -> PureFunction:
     words = [n for n in types if n not in names and n in Keep.__dataclass_fields__]
     kept = keep(**{n: types[n] for n in words})
     given = {n: v for n, v in types.items() if n not in words}
-    found = {n: typed(v, declarations) for n, v in {**_annotated(f), **given}.items()}
+    found = {n: typed(v) for n, v in {**_annotated(f), **given}.items()}
     missing = [n for n in names if n not in found]
     unknown = [n for n in found if n not in names]
     if missing or unknown:
         what = f"`{f.__name__}` has no parameter {_words(unknown)}, it takes {_words(names)}"
         if missing:
-            what = f"`{f.__name__}` takes {_words(names)}; no types are known of {_words(missing)}"
+            what = f"`{f.__name__}` takes {_words(names)}, and {_words(missing)} has no type"
         hint = f'annotate them, or name them: `rvm.pure(f, {(missing or names)[0]}=rvm.f64["n"])`'
         raise UsageError("U060", what, where=caller(), hint=hint)
     ordered = {n: found[n] for n in names}
-    body = traced(f, ordered)
-    params = tuple(Param(n, t, 0, 0) for n, t in ordered.items())
-    file = declarations.sources.add(f.__code__.co_filename, "")
-    d = Definition(Word(_name(f), file.base, file.base), params, body)
+    declarations = Declarations()
+    code = f.__code__
+    file = file_of(declarations.sources, code.co_filename)
+    line = min(code.co_firstlineno, len(file.starts))
+    while file.line(line).lstrip().startswith("@"):
+        line += 1
+    start, end = file.starts[line - 1], file.starts[line - 1] + len(file.line(line))
+    params = tuple(Param(n, t, start, end) for n, t in ordered.items())
+    body = traced(f, params, declarations.sources)
+    d = Definition(Word(_name(f), start, end), params, body)
     env = {**ordered, **dict.fromkeys(lengths_of(params), I64)}
     return PureFunction(replace(d, body=with_types(body, env)), declarations, kept)
 
@@ -90,16 +100,17 @@ def _annotated(f: Callable[..., Any]) -> dict[str, Any]:
     return {n: t for n, t in found.items() if n != "return"}
 
 
-def typed(v: Any, declarations: Declarations) -> Type:
+def typed(v: Any) -> Type:
     """A type as it is given: a word of `rvm`, `rvm.f64["n"]`, a text, a tuple of types, float."""
     if isinstance(v, tuple):
-        return Product(tuple(typed(x, declarations) for x in v))
+        return Product(tuple(map(typed, v)))
     plain = {float: "f64", int: "i64", bool: "bool", complex: "c128"}
     if isinstance(v, type) and v not in plain:
         what = f"`{v.__name__}` is not a type of a traced parameter"
         hint = 'numbers are `rvm.f64`, arrays `rvm.f64["n"]`'
         raise UsageError("U060", what, where=caller(), hint=hint)
     text = plain[v] if isinstance(v, type) and v in plain else v if isinstance(v, str) else _text(v)
+    declarations = Declarations()
     file = declarations.sources.add("<type>", text)
     try:
         tokens = lex(file, declarations.report)

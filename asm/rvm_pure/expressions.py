@@ -58,7 +58,8 @@ def expression(e: Term, env: Env) -> Value:
         case Num(value):
             return literal(e, value)
         case Var(name):
-            return env[name]
+            v = env[name]
+            return v if isinstance(v, Ref) and v.steps else _at(e, v)
         case Tup(items):
             return tuple(expression(x, env) for x in items)
         case Proj(k, of):
@@ -205,7 +206,14 @@ def _element(e: Term, of: Value, indices: list[Node]) -> Value:
         return tuple(_element(e, x, indices) for x in of)
     if not isinstance(of, Ref):
         raise Hard(e)
-    return indexed(of, indices)
+    return indexed(_at(e, of), indices)
+
+
+def _at(e: Term, v: Any) -> Any:
+    """A value whose places are where a term stands that names them."""
+    if isinstance(v, tuple):
+        return tuple(_at(e, x) for x in v)
+    return Ref(v.name, v.steps, e.start, e.end) if isinstance(v, Ref) and e.end else v
 
 
 def indexed(of: Ref, indices: list[Node]) -> Ref:

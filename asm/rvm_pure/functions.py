@@ -14,7 +14,7 @@ from rvm_asm.program import Declarations
 from rvm_asm.stats import Func
 from rvm_asm.texts import build
 
-from rvm.codes.words import described
+from rvm.codes.words import count, described
 from rvm.faults import UsageError
 from rvm.library.handle import FunctionHandle, Library
 from rvm.numbers import system
@@ -305,6 +305,10 @@ class PureFunction:
         found = handle(**dict(zip(handle.parameters, (*outs, *given), strict=True)))
         return _joined(t, iter(found.values()))
 
+    def __invert__(self) -> NoReturn:
+        how = f"`~f.program.{self.name}` undoes the reversible function, which adds it to a place"
+        raise UsageError("U006", f"`{self.name}` returns a value, and so is not undone", hint=how)
+
     @cached_property
     def _lengths(self) -> PureFunction:
         """The function of the lengths of the value's arrays."""
@@ -320,12 +324,16 @@ class PureFunction:
         """The numbers and arrays of the arguments, in the order of the parameters."""
         names = [p.name for p in self.definition.params]
         if len(args) > len(names):
-            what = f"`{self.name}` takes {len(names)} arguments, not {len(args)}"
+            what = f"`{self.name}` takes {count(len(names), 'argument')}, not {len(args)}"
             raise UsageError("U006", what)
         out = {**dict(zip(names, args, strict=False)), **named}
-        missing = [n for n in names if n not in out] + [n for n in out if n not in names]
-        if missing:
-            raise UsageError("U006", f"`{self.name}` takes {', '.join(names)}")
+        takes = f"it takes {', '.join(names)}"
+        for n in names:
+            if n not in out:
+                raise UsageError("U006", f"`{self.name}` needs a value for `{n}`", hint=takes)
+        for n in out:
+            if n not in names:
+                raise UsageError("U006", f"`{self.name}` has no parameter `{n}`", hint=takes)
         return [v for p in self.definition.params for v in _apart(p.name, p.type, out[p.name])]
 
     def lengths(self, given: Sequence[Any]) -> dict[str, int]:

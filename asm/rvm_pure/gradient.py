@@ -44,7 +44,10 @@ def context(d: Definition, wrt: Sequence[str] | None) -> tuple[Slot, ...]:
     t = d.body.type
     if not isinstance(t, Scalar) or not is_active(t):
         what = f"a gradient is of a real number, and this is of type {t}"
-        raise StageFault(d.body, what, "sum it, or take one element")
+        value = d.body
+        while isinstance(value, Let):
+            value = value.body
+        raise StageFault(value, what, "sum it, or take one element")
     found = tuple(
         Slot(p.name, p.type)
         for p in d.params

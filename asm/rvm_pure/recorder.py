@@ -3,40 +3,57 @@
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
+from types import FrameType
 
+import numpy as np
 from rvm_asm.messages import Reporter
-from rvm_asm.source import SourceMap
+from rvm_asm.source import SourceFile, SourceMap
 
 import rvm.library
 from rvm.faults import AssemblyError, UsageError, Where
-from rvm_pure.terms import Lam, Let, Names, Pattern, Term, Tup, Var
+from rvm_pure.terms import Lam, Let, Names, Pattern, Term, Tup, Var, rebuild
 from rvm_pure.types import Product, Type
 from rvm_pure.typing import Typer
 
 ACTIVE: ContextVar[Recorder | None] = ContextVar("trace", default=None)
 """The trace of the function that is run."""
 
-_OURS = (Path(__file__).parent, Path(rvm.library.__file__).parent)
+_PASSED = tuple(f"{Path(f).parent}{os.sep}" for f in (__file__, rvm.library.__file__, np.__file__))
+"""The folders of code that a traced function calls, whose lines are not its own."""
 
 
 def refused(message: str, hint: str = "") -> UsageError:
-    """The error (U060) at the caller's line that something cannot be traced."""
+    """The error (U060) at the caller's expression that something cannot be traced."""
     return UsageError("U060", message, where=caller(), hint=hint)
 
 
 def caller() -> Where:
-    """The line of Python that is being traced."""
+    """The expression of Python that is being traced."""
+    frame = _traced_frame()
+    code, at = frame.f_code, frame.f_lasti // 2
+    line, last, start, end = next(islice(code.co_positions(), at, None), (None,) * 4)
+    whole = line_of(code.co_filename, frame.f_lineno)
+    if whole.text is None or line != frame.f_lineno or start is None or end is None:
+        return whole
+    # Columns are counted in bytes of UTF-8.
+    bytes_ = whole.text.encode()
+    first = len(bytes_[:start].decode(errors="ignore")) + 1
+    stop = len(bytes_[:end].decode(errors="ignore")) + 1 if last == line else whole.end
+    return replace(whole, column=first, end=stop)
+
+
+def _traced_frame() -> FrameType:
     frame = sys._getframe(1)
-    while frame.f_back is not None:
-        file = Path(frame.f_code.co_filename)
-        if not any(f in file.parents for f in _OURS) and "numpy" not in file.parts:
-            break
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PASSED):
         frame = frame.f_back
-    return line_of(frame.f_code.co_filename, frame.f_lineno)
+    return frame
 
 
 def line_of(name: str, line: int) -> Where:
@@ -46,11 +63,20 @@ def line_of(name: str, line: int) -> Where:
     return Where(name, line, first + 1, len(text) + 1, text or None)
 
 
+def file_of(sources: SourceMap, name: str) -> SourceFile:
+    """A file of Python among the sources of a program."""
+    for file in sources.files:
+        if file.name == name:
+            return file
+    return sources.add(name, "".join(linecache.getlines(name)).replace("\r\n", "\n"))
+
+
 class Recorder:
     """The lets of a trace, those of functions inside of it in blocks of their own."""
 
-    def __init__(self, env: dict[str, Type]) -> None:
+    def __init__(self, env: dict[str, Type], sources: SourceMap) -> None:
         self.env = env
+        self.sources = sources
         self.names = Names(env)
         self.lets: list[tuple[str, Term]] = []
 
@@ -80,8 +106,23 @@ class Recorder:
         name = self.names.new("v1")
         assert done.type is not None
         self.env[name] = done.type
-        self.lets.append((name, done))
-        return Var(name, type=done.type)
+        start, end = self._here()
+
+        def placed(x: Term) -> Term:
+            if isinstance(x, Var):  # the place of its use, not of its value
+                return replace(x, start=start, end=end)
+            return x if x.end else replace(rebuild(x, placed), start=start, end=end)
+
+        self.lets.append((name, placed(done)))
+        return Var(name, type=done.type, start=start, end=end)
+
+    def _here(self) -> tuple[int, int]:
+        """The positions of the expression that is being traced."""
+        where = caller()
+        starts = file_of(self.sources, where.source).starts
+        if where.line > len(starts):  # a text that cannot be read
+            return 0, 0
+        return starts[where.line - 1] + where.column - 1, starts[where.line - 1] + where.end - 1
 
     def block(self, made: Callable[[], Term]) -> Term:
         """The result of a function, after the lets that it needs."""
@@ -89,7 +130,7 @@ class Recorder:
         try:
             body = made()
             for name, value in reversed(self.lets):
-                body = Let(name, value, body)
+                body = Let(name, value, body, start=value.start, end=value.end)
         finally:
             self.lets = outer
         return body

@@ -261,8 +261,14 @@ class Traced:
 
     def __bool__(self) -> bool:
         self._untraceable(
-            "the truth values", "`rvm.pure.where(c, a, b)` chooses, `rvm.pure.loop` repeats"
+            "the truth values",
+            "`rvm.pure.where(c, a, b)` chooses, `rvm.pure.loop` repeats, `&` and `|` combine",
         )
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            self._untraceable("the numbers", "show them after a call")
+        return repr(self)
 
     def __len__(self) -> int:
         n = self.shape[0] if self.ndim else None
@@ -271,7 +277,10 @@ class Traced:
         return n
 
     def __float__(self) -> float:
-        self._untraceable("the numbers", "functions of `math` are not traced, NumPy's are")
+        self._untraceable(
+            "the numbers",
+            "NumPy's functions are traced; `float(x)`, `int(x)` and those of `math` are not",
+        )
 
     __int__ = __complex__ = __float__
 
@@ -291,6 +300,9 @@ class Traced:
     def __array__(self, *args: Any, **named: Any) -> Any:
         how = "arrays are made by `np.stack([a, b])`, `np.concatenate`, `rvm.pure.iota(n)`"
         raise refused("the function called here needs numbers, not traced values", how)
+
+
+Traced.__name__ = "traced value"  # as messages name it, Python's and others'
 
 
 def _is_truth(e: Term) -> bool:

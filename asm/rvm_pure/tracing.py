@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from rvm_asm.source import SourceMap
 
 import rvm_pure.array_functions  # noqa: F401  (enters what is traced of NumPy)
 from rvm.codes.words import described
 from rvm.faults import UsageError
 from rvm.types import I64
+from rvm_pure.definition import Param
 from rvm_pure.recorder import ACTIVE, Recorder, line_of
 from rvm_pure.terms import Term, Var
 from rvm_pure.traced import term_of, value_of
 from rvm_pure.types import dims
 
 
-def traced(f: Callable[..., Any], types: Mapping[str, Any]) -> Term:
-    """The operations of a function on values of some types, as a term."""
-    recorder = Recorder(dict(types))
-    for t in types.values():
-        for n in dims(t):
+def traced(f: Callable[..., Any], params: Sequence[Param], sources: SourceMap) -> Term:
+    """The operations of a function on values for its parameters, as a term.
+
+    Its positions are those of the expressions in Python, whose files are added to the sources.
+    """
+    recorder = Recorder({p.name: p.type for p in params}, sources)
+    for p in params:
+        for n in dims(p.type):
             if n is not None and n.name:
                 recorder.env.setdefault(n.name, I64)
     recorder.names.taken |= set(recorder.env)
-    given = {name: value_of(recorder, Var(name, type=t), True) for name, t in types.items()}
+    given = {
+        p.name: value_of(recorder, Var(p.name, type=p.type, start=p.start, end=p.end), True)
+        for p in params
+    }
     token = ACTIVE.set(recorder)
     try:
         return recorder.block(lambda: result_of(f, f(**given)))

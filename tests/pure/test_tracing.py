@@ -183,7 +183,7 @@ def test_what_cannot_be_traced_says_so_at_its_line(f: Any, word: str) -> None:
 
 
 def test_types_are_needed_and_read() -> None:
-    with pytest.raises(UsageError, match="types"):
+    with pytest.raises(UsageError, match="has no type"):
         rvm.pure(lambda x: x)
     with pytest.raises(rvm.AssemblyError):
         rvm.pure(lambda x: x, x="f65")
@@ -257,7 +257,7 @@ def test_functions_of_arrays_are_numpy_s_or_refused(name: str) -> None:
         (lambda x: x * len(x), "`x.shape[0]` is the length"),
         (lambda x: x if x[0] > 0 else -x, "`rvm.pure.where(c, a, b)`"),
         (lambda x: sum(v for v in x), "`rvm.pure.reduce(f, init, x)`"),
-        (lambda x: float(x[0]), "NumPy's are"),
+        (lambda x: float(x[0]), "NumPy's functions are traced"),
         (lambda x: None, "returns its value"),
     ],
     ids=["len", "if", "iteration", "float", "None"],
@@ -320,10 +320,13 @@ WRONG: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (lambda x: np.add(x, 1, out=x), {"x": VECTOR}, "without `out`"),
     (lambda x: {"a": x}, {"x": VECTOR}, "returns {'a': "),
     (lambda x: "a", {"x": VECTOR}, "a number, an array or a tuple"),
-    (lambda x: x.reshape(2, 2), {"x": VECTOR}, "is not seen to have the shape (2, 2)"),
-    (lambda x: x.reshape(2, -1), {"x": VECTOR}, "is not seen to have the shape (2, -1)"),
+    (lambda x: x.reshape(2, 2), {"x": VECTOR}, "cannot be seen to have the shape (2, 2)"),
+    (lambda x: x.reshape(2, -1), {"x": VECTOR}, "cannot be seen to have the shape (2, -1)"),
+    (lambda x: f"{x[0]:.2f}", {"x": VECTOR}, "show them after a call"),
+    (lambda x: float(x[0]) if x[0] > 0 else 0.0, {"x": VECTOR}, "`&` and `|` combine"),
+    (np.sin, {"x": VECTOR}, "a function in Python is traced"),
     (lambda x: x.astype(object), {"x": VECTOR}, "float64, float32"),
-    (lambda x, y: x + y, {"x": VECTOR}, "no types are known of `y`"),
+    (lambda x, y: x + y, {"x": VECTOR}, "and `y` has no type"),
     (lambda x: x, {"x": VECTOR, "z": VECTOR}, "no parameter `z`"),
     (lambda *x: x[0], {"x": VECTOR}, "`*x`"),
     (lambda x: x, {"x": list}, "`list`"),
@@ -342,6 +345,67 @@ def test_what_is_wrong_is_reported_in_this_file_with_what_it_is(
     error = caught.value
     assert error.code == "U060" and error.where.source == __file__
     assert words in f"{error.message} {error.hint}"
+
+
+def underlined(error: rvm.RvmError) -> str:
+    """The text that a message underlines, in this file."""
+    where = error.where
+    assert where.source == __file__ and where.text is not None
+    return where.text[where.column - 1 : where.end - 1]
+
+
+def fifth(x: Any) -> Any:
+    ä = x * 2.0
+    return (np.exp(ä) +
+            ä[5])  # fmt: skip
+
+
+def nested_in(x: Any) -> Any:
+    return np.exp(x[0]) + x[7]
+
+
+@rvm.pure
+def nested(x: Array[f64, "n"]) -> Any:
+    first = fifth(x)
+    return rvm.pure.reduce(lambda s, e: s + e * x[7], 0.0, first)
+
+
+def test_what_goes_wrong_in_a_run_is_underlined_in_python() -> None:
+    """As what cannot be traced is: the expression, after letters of two bytes too."""
+    with pytest.raises(rvm.MachineError, match="the index 5 is outside") as found:
+        rvm.pure(fifth, x=VECTOR)(np.ones(3))
+    assert underlined(found.value).startswith("np.exp(ä)")
+    with pytest.raises(rvm.MachineError, match="the index 7 is outside") as found:
+        nested(np.ones(6))
+    assert underlined(found.value).startswith("rvm.pure.reduce(lambda")
+    with pytest.raises(rvm.AssemblyError, match="the index 7 is outside") as wrong:
+        rvm.pure(nested_in, x="f64[3]").program  # noqa: B018
+    assert underlined(wrong.value) == "x[7]"
+    with pytest.raises(UsageError) as refused:
+        rvm.pure(lambda x: "ä" if (ä := np.sort(x)) is None else ä, x=VECTOR)
+    assert underlined(refused.value) == "np.sort(x)"
+    with pytest.raises(rvm.AssemblyError, match="a gradient is of a real number") as wrong:
+        rvm.pure(fifth, x=VECTOR).grad(np.ones(6))
+    assert underlined(wrong.value).startswith("np.exp(ä)")
+
+
+@rvm.reversible
+def added(x: f64) -> None:
+    x += 1
+
+
+def test_arguments_that_are_wrong_are_named() -> None:
+    f = rvm.pure(lambda x, y: x + y, x="f64", y="f64")
+    for call, words in (
+        (lambda: f(1.0), "needs a value for `y`"),
+        (lambda: f(1.0, y=2.0, z=3.0), "has no parameter `z`"),
+        (lambda: f(1.0, 2.0, 3.0), "takes 2 arguments, not 3"),
+        (lambda: ~f, "is not undone"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            call()
+    with pytest.raises(InputError, match="not a traced value"):
+        rvm.pure(lambda x: added(x), x="f64")
 
 
 def test_a_loop_from_numbers_needs_no_traced_value() -> None:
