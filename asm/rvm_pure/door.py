@@ -17,6 +17,7 @@ from rvm.codes.words import described
 from rvm.faults import UsageError
 from rvm.types import I64
 from rvm_pure.combinators import folded, iota, loop, mapped, replicate, update, where
+from rvm_pure.deep import deep
 from rvm_pure.definition import Definition, Param
 from rvm_pure.functions import PureFunction, keep
 from rvm_pure.keeping import Keep
@@ -41,6 +42,7 @@ WORDS: dict[str, Callable[..., Any]] = {
 """Functions for control flow in traces, by their names as attributes of `rvm.pure`."""
 
 
+@deep
 def pure(f: Callable[..., Any], types: Mapping[str, Any]) -> PureFunction:
     """A function of values of the named types, `f64["n"]` or `"f64[n]"`; run once, on these.
 

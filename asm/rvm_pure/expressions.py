@@ -44,6 +44,10 @@ MOST_NODES = 400
 """The largest expression, in nodes, that lets are put in for; the machine takes ten times that."""
 
 
+MOST_LEVELS = 60
+"""The deepest expression, of 100 levels that the machine takes."""
+
+
 class Hard(Exception):
     """A term that is not a single expression."""
 
@@ -152,18 +156,25 @@ def _node(v: Value) -> Node:
 
 
 def size(v: Value) -> int:
-    """The number of nodes of an expression, counted up to a little over the limit."""
-    todo: list[Any] = [v]
+    """The number of nodes of an expression, counted up to a little over the limit.
+
+    An expression that nests too deep counts as too large.
+    """
+    todo: list[tuple[Any, int]] = [(v, 1)]
     n = 0
     while todo and n <= MOST_NODES:
-        x = todo.pop()
+        x, level = todo.pop()
         n += 1
+        inner: Any = ()
         if isinstance(x, tuple):
-            todo += x
+            inner = x
         elif isinstance(x, Application):
-            todo += x.args
+            inner = x.args
         elif isinstance(x, Ref):
-            todo += [i for s in x.steps if isinstance(s, Sub) for i in s.items]
+            inner = [i for s in x.steps if isinstance(s, Sub) for i in s.items]
+        if inner and level > MOST_LEVELS:
+            return MOST_NODES + 1
+        todo += [(i, level + 1) for i in inner]
     return n
 
 

@@ -34,6 +34,7 @@ from rvm_pure.choice import (
     nominal,
 )
 from rvm_pure.cost import Cost, kappa, nesting
+from rvm_pure.deep import deep
 from rvm_pure.definition import Definition
 from rvm_pure.elements import lengths
 from rvm_pure.explanation import explained
@@ -123,12 +124,14 @@ class PureFunction:
         """The program whose function puts the value where zeros are."""
         return self._library(fresh=True)
 
+    @deep
     def _library(self, fresh: bool) -> Library:
         declarations = self._fresh()
         for func in self._lowered(fresh)[1]:
             declarations.enter(func, set())
         return Library(build(declarations))
 
+    @deep
     def stage(self, name: str, *, prefix: bool = False, wrt: str | Sequence[str] = ()) -> str:
         """The text of a stage, by `rvm_pure.stages.STAGES`; of derivatives by `wrt`, or by all.
 
@@ -142,12 +145,14 @@ class PureFunction:
         with self._faults():
             return stage(self.definition, name, prefix=prefix, wrt=_names(wrt), keep=self._keep)
 
+    @deep
     def gradient(self, wrt: str | Sequence[str] = ()) -> PureFunction:
         """The function of the derivatives by the named parameters, or by all that have any."""
         self._known(wrt)
         with self._faults():
             return self._of(gradients.gradient(self.definition, _names(wrt) or None))
 
+    @deep
     def grad(self, *args: Any, **named: Any) -> Any:
         """The derivatives by all parameters that have any: of one it is that, of several a tuple.
 
@@ -216,6 +221,7 @@ class PureFunction:
         out.report = out.constants.report = Reporter(out.sources)
         return out
 
+    @deep
     def explain(self) -> str:
         """The form of the derivatives, and `lets`."""
         try:
@@ -237,6 +243,7 @@ class PureFunction:
         lowering, funcs = self._lowered()
         return tuple(explained(lowering, len(funcs[0].body), nominal(self.definition)))
 
+    @deep
     def cost(self, wrt: str | Sequence[str] = (), **lengths: int) -> Account:
         """The costs of the function and its gradient for these lengths and counts.
 
@@ -288,6 +295,7 @@ class PureFunction:
                     hint=f"it has {', '.join(names)}",
                 )
 
+    @deep
     def __call__(self, *args: Any, **named: Any) -> Any:
         """The value for numbers and arrays; a tuple's is a tuple."""
         t = self.definition.body.type

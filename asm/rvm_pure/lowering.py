@@ -16,7 +16,7 @@ from rvm.isa import FUNCTIONS
 from rvm.types import F64, I64, Scalar
 from rvm_pure.definition import Definition
 from rvm_pure.elements import elem
-from rvm_pure.expressions import PRODUCTS, Env, Hard, Value, bound, expression
+from rvm_pure.expressions import PRODUCTS, Env, Hard, Value, bound, expression, size
 from rvm_pure.formulas import adjoint_gains
 from rvm_pure.invariants import Lets, lifted, loop_runs, without
 from rvm_pure.keeping import ALL, Keep
@@ -113,8 +113,15 @@ class Lowering(States):
         name = self.names.new(f"{OUT}_length")
         return [self.alloc("alloc", name, I64, have, e), self.alloc("free", name, None, want, e)]
 
-    def add(self, place: Value, e: Term, env: Env, fresh: bool = False) -> list[Stat]:
-        """Statements that add a term's value to a place; one that is `fresh` holds zeros."""
+    def add(
+        self, place: Value, e: Term, env: Env, fresh: bool = False, is_hard: bool = False
+    ) -> list[Stat]:
+        """Statements that add a term's value to a place; one that is `fresh` holds zeros.
+
+        `is_hard` says that it is known to be no expression.
+        """
+        if is_hard and isinstance(e, Let):
+            return self._let(place, e, env, fresh)
         if fresh and isinstance(e.type, Arr):
             try:
                 return self._elements(place, e, env, fresh)
@@ -176,7 +183,9 @@ class Lowering(States):
                 part = hard.term
             if isinstance(e, Op) and e.fn in ("+", "-") and not fresh and alike(*e.args):
                 return self._apart(place, e, env)
-        if part is e and not isinstance(e, Fold):
+        if part is e and isinstance(e, Op):  # it is too large, its arguments are not
+            part = max(e.args, key=lambda a: size(expression(a, env)))
+        elif part is e and not isinstance(e, Fold):
             part = inside(e)
         return self.first(part, e, env, lambda rest, inner: self.add(place, rest, inner, fresh))
 
@@ -237,7 +246,7 @@ class Lowering(States):
                         place, put_in(e.body, e.pattern, e.value, self.names), env, fresh
                     )
                 if small or once:
-                    return self.add(place, e.body, bound(e.pattern, value, env), fresh)
+                    return self.add(place, e.body, bound(e.pattern, value, env), fresh, True)
             except Hard:
                 if once and not fresh and isinstance(e.value.type, Scalar):
                     # It may be a part that is added by itself.

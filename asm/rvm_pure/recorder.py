@@ -22,6 +22,8 @@ from rvm_pure.terms import Lam, Let, Names, Pattern, Term, Tup, Var, rebuild
 from rvm_pure.types import Product, Type
 from rvm_pure.typing import Typer
 
+MOST = 300
+"""The most operations of a traced function: derivatives of so many take some ten seconds."""
 ACTIVE: ContextVar[Recorder | None] = ContextVar("trace", default=None)
 """The trace of the function that is run."""
 
@@ -79,6 +81,8 @@ class Recorder:
         self.sources = sources
         self.names = Names(env)
         self.lets: list[tuple[str, Term]] = []
+        self.count = 0
+        """The operations so far."""
 
     def typed(self, e: Term, want: Type | None = None) -> Term:
         """A term with its type; what is wrong with it is an error at the caller's line."""
@@ -103,6 +107,11 @@ class Recorder:
         done = self.typed(e)
         if isinstance(done, Var):
             return done
+        self.count += 1
+        if self.count > MOST:
+            what = f"the function has more than {MOST} operations"
+            how = "a loop of Python is traced round by round; `rvm.pure.loop(n, body, init)` is one"
+            raise refused(what, how)
         name = self.names.new("v1")
         assert done.type is not None
         self.env[name] = done.type

@@ -325,6 +325,11 @@ WRONG: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (lambda x: f"{x[0]:.2f}", {"x": VECTOR}, "show them after a call"),
     (lambda x: float(x[0]) if x[0] > 0 else 0.0, {"x": VECTOR}, "`&` and `|` combine"),
     (np.sin, {"x": VECTOR}, "a function in Python is traced"),
+    (
+        lambda x: sum(x[0] * k for k in range(301)),
+        {"x": VECTOR},
+        "`rvm.pure.loop(n, body, init)` is",
+    ),
     (lambda x: x.astype(object), {"x": VECTOR}, "float64, float32"),
     (lambda x, y: x + y, {"x": VECTOR}, "and `y` has no type"),
     (lambda x: x, {"x": VECTOR, "z": VECTOR}, "no parameter `z`"),
@@ -413,3 +418,36 @@ def test_a_loop_from_numbers_needs_no_traced_value() -> None:
     assert f(np.array([0.5])) == 8.0 + 0.5 * 7
     with pytest.raises(UsageError, match="nothing is traced"):
         rvm.pure.iota(3)
+
+
+def test_loops_of_python_are_traced_round_by_round() -> None:
+    """An expression that nests too deep is made in parts."""
+
+    def f(x: Any) -> Any:
+        for k in range(40):
+            x = np.sin(x) * (1.1 + k / 40)
+        return x + x
+
+    assert rvm.pure(f, x="f64")(0.5) == pytest.approx(f(0.5), rel=1e-13)
+
+
+@pytest.mark.wide
+def test_expressions_that_become_too_large_are_made_in_parts() -> None:
+    def terms(x: Any) -> Any:
+        s = 0.0
+        for k in range(60):
+            s = s + np.sin(x[k % 3]) * k
+        return s
+
+    def factors(x: Any) -> Any:
+        p = 1.0
+        for k in range(60):
+            p = p * (1 + x[k % 3] / (k + 1))
+        return p
+
+    x = np.array([0.5, -1.5, 2.0])
+    assert rvm.pure(terms, x=VECTOR)(x) == pytest.approx(terms(x), rel=1e-13)
+    program = rvm.pure(factors, x=VECTOR).program
+    out = program.factors(0.0, x)
+    assert out.out == pytest.approx(factors(x), rel=1e-13)
+    assert (~program.factors)(**out).out == 0.0
