@@ -91,7 +91,8 @@ def check_returned(
     tolerance = options.tolerance
     if tolerance == INFINITY:
         return None
-    off = strays(function, start, ended, options, evidence, finals)
+    held: dict[int, float] = {}
+    off = strays(function, start, ended, options, evidence, finals, held)
     if not off and drift <= 1 and not is_demanding(function, options):
         return None
     limit = agreement_limit(is_coarse(function)) if tolerance is None else tolerance
@@ -104,7 +105,7 @@ def check_returned(
         verdict(None)
         return verdict
     known = evidence()
-    estimate = Estimate(known)
+    estimate = Estimate(known, held)
     if not _within(estimate, tolerance, limit):
         held = largest_held(known)
         off = not_held(function, start, ended, known, off, held)
@@ -172,8 +173,8 @@ def _put_back(start: Sequence[Any], ended: list[Any]) -> None:
 class Estimate:
     """The error of a gradient, in absolute terms: `errors` by parameter register."""
 
-    def __init__(self, known: Evidence, held: Mapping[int, float] | None = None) -> None:
-        """`held` are the largest magnitudes of the parameters on the way, see `rvm.derive.held`."""
+    def __init__(self, known: Evidence, held: Mapping[int, float] = NONE) -> None:
+        """`held` are the largest magnitudes that parameters are known to have had."""
         self.known = known
         self.held = held
 
@@ -262,9 +263,9 @@ class Estimate:
         """
         known, f = self.known, self.known.function
         found = {k: raw_size(f, k, known.start[k]) for k in known.found}
-        if not all(found.values()):
-            held = self.held or held_at_end(known)
-            found = {k: size or held[k] for k, size in found.items()}
+        zeros = {k for k, size in found.items() if not size}
+        held = self.held if zeros <= self.held.keys() else held_at_end(known) | {**self.held}
+        found |= {k: held[k] for k in zeros}
         return {k: size * elem_of(f.registers[k].type).unit for k, size in found.items()}
 
     @property

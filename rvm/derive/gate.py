@@ -62,11 +62,13 @@ def strays(
     options: Options,
     evidence: Witness,
     finals: Finals = NONE,
+    held: dict[int, float] | None = None,
 ) -> list[int]:
     """The parameters' registers whose numbers are not back where they began, where that matters.
 
     If nothing reads what a function changes, finite adjoints do not depend on it; with a tolerance
-    of 0 it is reported all the same.
+    of 0 it is reported all the same.  `held` gets the sizes after the forward run, if they are
+    needed.
     """
     exactly = options.tolerance == 0
     quick = () if exactly else QUICK
@@ -85,8 +87,8 @@ def strays(
                     continue
         elif quick and kind is np.ndarray and (begun == back).all():
             continue
-        held = raw_size(function, k, finals[k]) if k in finals else 0.0
-        if not np.all(_near(function, k, begun, back, exactly, held)):
+        end = raw_size(function, k, finals[k]) if k in finals else 0.0
+        if not np.all(_near(function, k, begun, back, exactly, end)):
             off.append(k)
     if exactly or not off:
         return off
@@ -94,8 +96,9 @@ def strays(
     adds = unread(known.program, known.name) is not None
     if adds and known.found and are_finite(known.found.values()):
         return []
-    ends = {k: raw_size(function, k, v) for k, v in finals.items()}
-    return not_held(function, start, ended, known, off, ends)
+    held = {} if held is None else held
+    held.update({k: raw_size(function, k, v) for k, v in finals.items()})
+    return not_held(function, start, ended, known, off, held)
 
 
 def are_finite(duals: Iterable[Any]) -> bool:
@@ -135,9 +138,9 @@ def not_held(
     ended: Sequence[Any],
     known: Evidence,
     off: list[int],
-    held: Mapping[int, float],
+    held: dict[int, float],
 ) -> list[int]:
-    """Registers that are off even relative to what they held, at the end where `held` lacks them.
+    """Registers that are off even relative to what they held; `held` gets what it lacks.
 
     That is the measure for numbers that began as zero, and for those that nothing reads.
     """
@@ -148,7 +151,7 @@ def not_held(
         near = _near(function, k, begun, back, False)
         if near.shape == begun.shape and np.all(near | (k in gained) | (begun == 0)):
             if k not in held:
-                held = {**held_at_end(known), **held}
+                held.update({**held_at_end(known), **held})
             with np.errstate(all="ignore"):
                 gap = np.subtract(back, begun, dtype=None)
             near |= _near(function, k, np.zeros_like(gap), gap, False, held[k])
