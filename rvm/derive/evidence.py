@@ -21,9 +21,12 @@ from rvm.transform.programs import gradient_program
 from rvm.types import elem_of
 
 SEEDS = tuple(range(1, SPREAD + 1))
-SMALL = 1 << 14
+SMALL = 1 << 16
 """Of arrays up to so many bytes the bytes are kept, to see whether they have changed: copying them
 takes less time than calls that add them up."""
+WIDTH = 1528
+"""The words in a row of larger arrays, of which sums are kept: about as many as are added fastest
+by columns, and no power of 2, so rows of a matrix that change places are in other columns."""
 Duals = Mapping[int, Any]
 """Adjoints by parameter register, as raw values."""
 
@@ -48,7 +51,7 @@ class Evidence:
     """They were found by tangents, without a run back."""
     owned: bool = False
     """The values are copies, which do not change."""
-    marks: Sequence[object] = ()
+    marks: Sequence[bytes] = ()
     """Those of the arrays in `start` when the gradient was computed, or none if they are copies."""
 
     @property
@@ -74,20 +77,27 @@ class Evidence:
         return [copied(v) for v in self.start[: self.function.n_args]]
 
 
-def marks(values: Sequence[Any]) -> list[object]:
-    """What shows later whether arrays among values have changed.
+def marks(values: Sequence[Any]) -> list[bytes]:
+    """What shows later whether arrays among values have changed, in any bit or in their order.
 
-    Of each its bytes, or, if it is large, the sum of its words.
+    Of each its bytes, or, if it is large, sums of its words.
     """
     # The bytes at once: gradients of short functions take ten times as long as that.
     return [
-        v.tobytes() if v.nbytes <= SMALL else _sum(v) for v in values if isinstance(v, np.ndarray)
+        v.tobytes() if v.nbytes <= SMALL else _sums(v) for v in values if isinstance(v, np.ndarray)
     ]
 
 
-def _sum(v: NDArray[Any]) -> object:
-    words = np.ascontiguousarray(v).reshape(-1).view(f"u{min(v.itemsize, 8)}")
-    return words.sum(dtype=np.uint64)
+def _sums(v: NDArray[Any]) -> bytes:
+    """The sums of an array's words by rows and by columns, and the bytes after the last full row.
+
+    Two words that change places are in other rows or in other columns.
+    """
+    raw = np.ascontiguousarray(v).reshape(-1).view(np.uint8)
+    whole = raw.size - raw.size % (8 * WIDTH)
+    words = raw[:whole].view(np.uint64).reshape(-1, WIDTH)
+    columns, rows = (words.sum(axis=axis, dtype=np.uint64).tobytes() for axis in (0, 1))
+    return columns + rows + raw[whole:].tobytes()
 
 
 def held_at_end(known: Evidence) -> dict[int, float]:
