@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from rvm_asm.cursor import Bad, Cursor
 from rvm_asm.lexer import NAME, NUMBER, Tokens
 from rvm_asm.messages import Reporter, did_you_mean
 from rvm_asm.nodes import Application, Node, Range, Ref, Sub, Word
 
 from rvm.types import TYPES
+from rvm_janus.messages import ELSEWHERE
 from rvm_janus.names import Elements, Procedure, Variable, plain_name
 from rvm_janus.values import (
     BOOL,
@@ -74,6 +77,13 @@ class ExpressionParser(Cursor):
         heads = [i for i, text in enumerate(tokens.texts) if text == "procedure"]
         self.defined = {tokens.texts[i + 1] for i in heads}
         """The names of all procedures of the text."""
+
+    def fail(self, expected: str, hint: str = "") -> NoReturn:
+        """Report that something else was expected, with what is written here if it is known."""
+        text = self.texts[self.i]
+        if text == "=" and self.texts[self.i - 1] == "=":
+            hint = "`=` compares"
+        super().fail(expected, hint or ELSEWHERE.get(text, ""))
 
     def identifier(self, what: str) -> Word:
         """A name that is not a word of the language."""
@@ -191,6 +201,8 @@ class ExpressionParser(Cursor):
             self._wrong(f"`{word.text}` is a number, and has no size", word)
         if what != "size" and not v.is_stack:
             self._wrong(f"`{word.text}` is not a stack", word)
+        if what == "size" and self.in_length and v.lengths and v.lengths[0] is not None:
+            return literal(v.lengths[0], start, end)
         if what == "size":
             made = Application(self.word_type, [Application("len", [ref], start, end)], start, end)
             return Value(self.word_type, made, 0, start, end)
@@ -219,6 +231,8 @@ class ExpressionParser(Cursor):
         if items and v.rank <= 0:
             what = "a stack" if v.is_stack else "a number"
             self._wrong(f"`{word.text}` is {what}, and has no elements", word)
+        if v.is_open:
+            v.rank = max(v.rank, len(items))
         steps = (Sub(items, first, self.last_end()),) if items else ()
         ref = Ref(plain_name(word.text), steps, word.start, self.last_end())
         return v, ref, not items

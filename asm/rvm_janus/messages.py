@@ -16,8 +16,34 @@ _WORDS = (
     (r"copy the index first: +alloc \w+: \w+ / add (\w+), (.*)", r"copy it: `local int \1 = \2`"),
     (r"`func \w+\(x: f64\)`", "`procedure main()`"),
     (r"copy it into an ancilla, and use that", "use a copy: `local int t = …`"),
+    (r"there is no function `", "there is no procedure `"),
+    (r"the text has no function", "the text has no procedure"),
+    (
+        r"`push x, s` moves x to it, `pop x, s` takes",
+        "`push(x, s)` moves x to it, `pop(x, s)` takes",
+    ),
 )
 """Phrases in the assembler's messages about its statements, and their form for Janus."""
+
+
+_INPUT = "a program has no input: it begins with the values of main's variables, `x=3`"
+_LOOP = "`from … do … loop … until …`, or `iterate int i = a to b … end`"
+ELSEWHERE = {
+    "read": _INPUT,
+    "scanf": _INPUT,
+    "write": "`print`, `printf` and `show` print",
+    "for": _LOOP,
+    "while": _LOOP,
+    "switch": "`if … then … else … fi …`",
+    "struct": "there are no records; each field is a variable or an array",
+    "void": "a procedure is `procedure name(int x)`, without braces and semicolons",
+    "#": "there is no preprocessor; write numbers, and all procedures in one file",
+    "external": "procedures in C cannot be called",
+    "delocal": "`skip` is a statement that does nothing",
+    "fi": "`skip` is a statement that does nothing",
+    "until": "`skip` is a statement that does nothing",
+}
+"""Words and signs of other dialects, or out of place, and what is written here."""
 
 
 class JanusReporter(Reporter):

@@ -12,7 +12,9 @@ from rvm_asm.nodes import Declared, Node, TypeRef, Word
 class Variable:
     """A variable: the type of its numbers, its rank, and its declaration.
 
-    `rank` is -1 for a stack.  `lengths` are those of an array where they are known.
+    `rank` is -1 for a stack.  `lengths` are those of an array where they are known.  A parameter
+    `a[]` takes arrays of any number of dimensions: its rank, which `is_open`, is that with which it
+    is used.
     """
 
     word: Word
@@ -20,6 +22,7 @@ class Variable:
     rank: int = 0
     lengths: tuple[int | None, ...] = ()
     constant: bool = False
+    is_open: bool = False
 
     @property
     def is_stack(self) -> bool:
@@ -84,10 +87,11 @@ class Procedure:
 
 @dataclass(slots=True)
 class Call:
-    """A call while it is read: the callee, and the stacks among the arguments by position."""
+    """A call while it is read: the callee, and the stacks and arrays among the arguments."""
 
     callee: Word
-    stacks: dict[int, Variable]
+    whole: dict[int, Variable]
+    """By position."""
     args: list[Node]
 
 

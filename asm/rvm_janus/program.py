@@ -12,6 +12,7 @@ from rvm_asm.stats import Func, Stat
 from rvm.faults import Diagnostic
 from rvm_janus.declarations import Initial
 from rvm_janus.expressions import TYPE_WORDS
+from rvm_janus.messages import ELSEWHERE
 from rvm_janus.names import Procedure, Variable, plain_name
 from rvm_janus.statements import StatementParser
 from rvm_janus.values import Value, literal, wrapped
@@ -37,7 +38,9 @@ class ProgramParser(StatementParser):
             try:
                 if not self.at_word("procedure"):
                     hint = "a procedure is `procedure name`, and what it does"
-                    if not self.classic and self.kinds[self.i] == NAME and not found:
+                    if self.texts[self.i] in ELSEWHERE:
+                        hint = ""
+                    elif not self.classic and self.kinds[self.i] == NAME and not found:
                         hint = (
                             "in the classic dialect variables are declared before the procedures, "
                             "after whose names there are no brackets; here `main` declares them"
@@ -64,7 +67,7 @@ class ProgramParser(StatementParser):
         if self.classic:
             self._pass_globals(found, by_name)
         else:
-            self._join_stacks(by_name)
+            self._join(by_name)
         self.elements.settle(self.word_type)
         entry = self._entry(found)
         return sorted((f for _, f in found), key=lambda f: f.name.text != entry)
@@ -146,6 +149,7 @@ class ProgramParser(StatementParser):
             v, lengths, _ = self._head()
             # A length that is not a literal is only a comment.
             known = [n if n is not None and n.is_literal else None for n in lengths]
+            v.is_open = lengths == [None]
             self._declare(p, self.enter(v), known, False)
             if not self.accept(","):
                 return
@@ -196,15 +200,29 @@ class ProgramParser(StatementParser):
             i += 1
         return self.kinds[i] == NAME and self.texts[i] in TYPE_WORDS
 
-    def _join_stacks(self, by_name: dict[str, Procedure]) -> None:
+    def _join(self, by_name: dict[str, Procedure]) -> None:
+        """Stacks that are passed are of one type with the parameters, arrays of one rank."""
+        pairs = [
+            (callee.variables[k], given)
+            for p in by_name.values()
+            for call in p.calls
+            if (callee := by_name.get(call.callee.text)) is not None
+            for k, given in call.whole.items()
+            if k < len(callee.variables)
+        ]
+        for parameter, given in pairs:
+            if parameter.is_stack and given.is_stack:
+                self.elements.join(parameter, given)
+        changed = True
+        while changed:
+            changed = False
+            for a, b in (x for pair in pairs for x in (pair, pair[::-1])):
+                if a.is_open and a.rank < b.rank:
+                    a.rank, changed = b.rank, True
         for p in by_name.values():
-            for call in p.calls:
-                callee = by_name.get(call.callee.text)
-                for k, stack in call.stacks.items():
-                    if callee is not None and k < len(callee.variables):
-                        parameter = callee.variables[k]
-                        if parameter.is_stack:
-                            self.elements.join(parameter, stack)
+            for declared, v in zip(p.params, p.variables, strict=True):
+                if v.is_open and declared.type is not None:
+                    declared.type.dims = [None] * v.rank
 
     # The classic dialect: globals.
 

@@ -17,8 +17,9 @@ from rvm_asm.stats import (
 
 from rvm_janus.effects import EffectParser
 from rvm_janus.expressions import JANA_WORDS
+from rvm_janus.messages import ELSEWHERE
 from rvm_janus.names import Call, Variable, plain_name
-from rvm_janus.values import integer, literal, node_of
+from rvm_janus.values import Value, integer, literal, node_of
 
 UPDATES = {"+=": "add", "-=": "sub", "^=": "xor"}
 _SPELT = {":": "<=>", "!=": "^="}
@@ -53,6 +54,8 @@ class StatementParser(EffectParser):
         if word not in self.words:
             if self.classic and word in JANA_WORDS and word not in self.procedure.names:
                 self.fail("a statement of the classic dialect", _OF_JANA.format(word))
+            if word in ELSEWHERE and word not in self.procedure.names:
+                self.fail("a statement")
             return self._change()
         read = {
             "if": self._if,
@@ -173,7 +176,7 @@ class StatementParser(EffectParser):
 
     def _call(self, word: str, start: int) -> list[Stat]:
         if self.at_word("external"):
-            self.fail("a procedure", "external procedures are those of C")
+            self.fail("a procedure")
         callee = self.identifier("a procedure")
         args: list[Node] = []
         call = Call(callee, {}, args)
@@ -186,6 +189,7 @@ class StatementParser(EffectParser):
                 if not self.accept(","):
                     break
             self.expect(")")
+            self._apart(args, held)
         if self.arms and callee.text not in self.defined:
             return [self._nobody(callee, start)]
         name, end = Word(plain_name(callee.text), callee.start, callee.end), self.last_end()
@@ -194,6 +198,16 @@ class StatementParser(EffectParser):
             Invoke(word, name, args, start, end),
             *(self.alloc("free", v, e, e.start, e.end) for v, e in reversed(held)),
         ]
+
+    def _apart(self, args: list[Node], held: list[tuple[Variable, Node]]) -> None:
+        """Elements that are passed beside their whole arrays are passed by their values."""
+        whole = {a.name for a in args if isinstance(a, Ref) and not a.steps}
+        for k, a in enumerate(args):
+            if isinstance(a, Ref) and a.steps and a.name in whole:
+                t = self.procedure.names[a.name.strip("`")].type
+                own = self.own(Value(t, a, 0, a.start, a.end), t)
+                held.append((own, a))
+                args[k] = Ref(plain_name(own.word.text), (), a.start, a.end)
 
     def _nobody(self, callee: Word, start: int) -> Stat:
         """A call of a missing procedure, which fails only if a run reaches it."""
@@ -212,8 +226,8 @@ class StatementParser(EffectParser):
             return Ref(plain_name(own.word.text), (), value.start, value.end)
         if isinstance(node, Ref) and not node.steps:
             v = self.procedure.names.get(node.name.strip("`"))
-            if v is not None and v.is_stack:
-                call.stacks[len(call.args)] = v
+            if v is not None and v.rank:
+                call.whole[len(call.args)] = v
         return node
 
     def _local(self, word: str, start: int) -> list[Stat]:

@@ -208,6 +208,21 @@ WRONG = {
         "`s` begins with numbers",
     ),
     'procedure main()\n  int a[2]\n  printf("%a", a[0])\n': ("A044", 3, "which `a[0]` is not"),
+    "procedure main()\n  int x\n  read x\n": ("A002", 3, "`x=3`"),
+    "procedure main()\n  int x\n  x += 1\n  write x\n": ("A002", 4, "`printf`"),
+    "procedure main()\n  int x\n  for i = 0 to 3 do\n": ("A002", 3, "iterate"),
+    "procedure main()\n  int x\n  if x == 0 then": ("A002", 3, "`=` compares"),
+    "procedure main()\n  int x\n  external call f(x)\n": ("A002", 3, "in C cannot be called"),
+    "procedure main()\n  int x\n  call external f(x)\n": ("A002", 3, "in C cannot be called"),
+    "procedure main()\n  local int t = 0\n  delocal int t = 0\n": ("A002", 3, "`skip`"),
+    "#define N 3\nprocedure main()\n  int x\n  x += 3\n": ("A002", 1, "no preprocessor"),
+    "struct p { int a }\nprocedure main()\n  int x\n  x += 3\n": ("A002", 1, "no records"),
+    "void main() { int x }\n": ("A002", 1, "without braces"),
+    "procedure p(int a[], int x)\n  a[0] += x\nprocedure main()\n  int n\n  call p(n, n)\n": (
+        "A042",
+        5,
+        "`a`",
+    ),
 }
 
 
@@ -245,6 +260,73 @@ def test_failed_assertions_name_the_line(text: str) -> None:
     with pytest.raises(RvmError) as failed:
         library(text).main()
     assert (failed.value.code, failed.value.where.line) == (code, line)
+
+
+RANKS = """
+procedure shifted(int a[], int b[], int n)
+  call added(a, b, n)
+  b[n - 1][n - 1] += size(a)
+
+procedure added(int a[], int b[], int n)
+  iterate int i = 0 to n - 1
+    iterate int j = 0 to n - 1
+      b[j][i] += a[i][j]
+    end
+  end
+
+procedure passed(int a[], int b[], int n)
+  call shifted(a, b, n)
+
+procedure main()
+  int a[][] = {{1, 2}, {3, 4}}
+  int k = size(a) + 1
+  int b[size(a)][size(a)]
+  int c[k]
+  c[2] += 7
+  call passed(a, b, 2)
+"""
+
+
+def test_parameters_take_arrays_of_any_number_of_dimensions() -> None:
+    """As many as are used with them, here or in a procedure that they are passed on to."""
+    lib = library(RANKS)
+    out = lib.main()
+    assert out.b.tolist() == [[1, 3], [2, 6]] and out.c.tolist() == [0, 0, 7]
+    back = (~lib.main)(**out)
+    assert not any(np.any(v) for v in back.values())
+    with pytest.raises(AssemblyError, match="2 indices for 1 dimension"):
+        library(
+            "procedure p(int a[3])\n  a[0][1] += 1\nprocedure main()\n  int a[3]\n  call p(a)\n"
+        )
+
+
+FOLLOWED = """
+procedure follow(int next[], int at, int n, int seen[])
+  seen[at] += n + 1
+  if next[at] != 0 then
+    next[at] += 10
+    next[at] -= 10
+    call follow(next, next[at], n + 1, seen)
+  fi next[at] != 0
+
+procedure spoil(int x[], int at)
+  x[1] += at
+
+procedure main()
+  int next[4] = {2, 3, 1, 0}
+  int seen[4]
+  call follow(next, next[3], 0, seen)
+"""
+
+
+def test_an_element_is_passed_beside_its_array_by_its_value() -> None:
+    """Which it must have again when the call ends."""
+    lib = library(FOLLOWED)
+    out = lib.main()
+    assert out.seen.tolist() == [1, 3, 2, 4]
+    assert not np.any((~lib.main)(**out).seen)
+    with pytest.raises(RvmError, match="R001"):
+        library(FOLLOWED + "  call spoil(next, next[1])\n").main()
 
 
 def test_the_command_line_prints_the_store(tmp_path: Path) -> None:
