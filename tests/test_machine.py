@@ -416,3 +416,28 @@ def test_few_operations_on_large_arrays_come_before_a_look_at_signals(name):
     for size in (10**5, 10**7):
         m = f.machine(x=np.ones(size), k=1000)
         assert first_chunk(engine(name), m.state) * size < 10**8
+
+
+@each_engine
+def test_a_run_back_from_changed_values_begins_at_time_0(engine: str) -> None:
+    """However many ticks the inverse code takes for them."""
+    source = """func main(x: i64, n: i64)
+    call more(x, n)
+    add x, 1
+
+func more(x: i64, n: i64)
+    if n > 0, n > 0
+        alloc k: i64 = n - 1
+        add x, n
+        call more(x, k)
+        free k = n - 1
+    end
+"""
+    for n, x in ((12, -78), (0, 0)):
+        m = rvm.Machine(rvm.assemble(source), x=0, n=4, engine=engine).run()
+        m["n"], m["x"] = n, 1
+        m.step(-m.time)
+        assert (m.time > 0) == (n > 4)
+        m.run_back()
+        assert (m.time, m["x"]) == (0, x)
+        assert m.run()["x"] == 1

@@ -289,7 +289,7 @@ class Machine:
         here = self.time
         if self._forgets and (n < 0 or self._astray):
             return abs(self._return(max(here + n, 0)) - here)
-        return self._advance(abs(n), 1 if n >= 0 else -1)
+        return self._advance(n, 1) if n >= 0 else self._undo(-n)
 
     def run(self) -> Machine:
         """Run forwards to the end."""
@@ -326,13 +326,15 @@ class Machine:
         return state.residue is None and code.image.forgets(code.name)
 
     def _undo(self, ticks: int | None) -> int:
-        """Execute the inverse code; there is no time before the beginning."""
-        if self.state.armed or not self._forgets:
-            return self._advance(ticks, -1)
+        """Execute the inverse code; the beginning is at the time 0, however many ticks lead there.
+
+        They are others than on the way there if values were dropped, or changed from outside.
+        """
         self._whole()
         from rvm.run.retreat import come_out
 
         state, before = self.state, self.work
+        strays = self._forgets and not state.armed
 
         def left() -> int | None:
             return None if ticks is None else ticks - (self.work - before)
@@ -341,16 +343,18 @@ class Machine:
             self._advance(left(), -1)
             return left() != 0
 
-        self._astray = True
+        self._astray |= strays
         try:
-            come_out(state, self.program, out)
+            if strays:
+                come_out(state, self.program, out)
             self._advance(left(), -1)
         except RvmError as error:
             error.time = error.time and max(error.time, 0)
             raise
         finally:
-            state.time = 0 if state.at_end else max(state.time, 1)
-            self._astray = not state.at_end
+            if state.direction < 0:
+                state.time = 0 if state.at_end else max(state.time, 1)
+                self._astray &= not state.at_end
         return self.work - before
 
     def _return(self, time: int) -> int:

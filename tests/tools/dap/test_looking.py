@@ -150,7 +150,7 @@ def test_counters(kinds: Client) -> None:
         kinds.go("next")
     kinds.go("stepBack")
     found = kinds.values("Machine")
-    assert (found["time"], found["work"], found["erased"]) == ("1", "6", "0")
+    assert (found["time"], found["work"], found["erased"]) == ("1", "8", "0")
     assert found["energy"] == "at least 0 J at 300 K"
     with pytest.raises(Refused, match="U030"):
         kinds.ask("setVariable", variablesReference=kinds.scope("Machine"), name="time", value="0")

@@ -7,7 +7,9 @@ import os
 import shlex
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from click.testing import CliRunner
 from rvm_tools.cli import cli
 from rvm_tools.debug import Session
 from rvm_tools.debug.console import Console, find, load_commands
+from rvm_tools.debug.front import gradient_of
 from sizes import thin, wide
 from tools.debug.consoles import CORPUS, LOOP, console_of
 from tools.running import rvm as run
@@ -153,6 +156,54 @@ def test_an_exported_test_expects_the_error_that_the_session_stands_at(tmp_path:
     console.execute(f"export-test {test}")
     assert "R001" in test.read_text(encoding="utf-8")
     assert _pytest(test) == 0
+
+
+EXPORTED = """func main(y: f64, x: f64[n], w: log64, q: fixed, z: c128)
+    add y, x[0] * x[1]
+    mul w, 0.5'log64
+    add z.re, y
+    add q, 0.25
+
+func half[T: f64 | f32](y: T, x: T)
+    add y, x
+"""
+NAN, INFINITY = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize("kind", ["file", "gradient", "generic", "text"])
+def test_an_exported_test_has_any_values_of_any_program(kind: str, tmp_path: Path) -> None:
+    file = tmp_path / "program.rasm"
+    file.write_text(EXPORTED)
+    library = rvm.assemble(EXPORTED) if kind == "text" else rvm.load(file)
+    program, name = library.program, "main"
+    inputs: dict[str, Any] = {
+        "y": -0.0,
+        "x": np.array([NAN, -INFINITY] * (600 if kind == "file" else 1)),
+        "w": rvm.LogNumber(-INFINITY),
+        "q": Fraction(1, 3),
+        "z": complex(-INFINITY, -0.0),
+    }
+    if kind == "gradient":
+        program, inputs = gradient_of(program, program.function("main"), inputs, "y")
+        name = program.entry
+    elif kind == "generic":
+        program, name, inputs = library["half[f64]"].program, "half[f64]", {"y": NAN, "x": 2.0}
+    console = Console(Session(program, name, inputs))
+    console.execute("si 2")
+    test = tmp_path / "test_replay.py"
+    assert console.execute(f"export-test {test}").error is None
+    assert test.with_suffix(".npz").exists() == (kind == "file")
+    assert test.with_suffix(".rbc").exists() == (kind == "text")
+    space: dict[str, Any] = {"__file__": str(test)}
+    exec(test.read_text(), space)
+    (found,) = (f for name, f in space.items() if name.startswith("test_"))
+    found()
+    if kind != "text":
+        file.write_text(EXPORTED.replace("    add y, x[", "    neg q\n    add y, x["))
+        if kind == "generic":
+            file.write_text(EXPORTED.replace("add y, x\n", "sub x, 1.0\n"))
+        with pytest.raises(AssertionError):
+            found()
 
 
 def _pytest(path: Path) -> int:

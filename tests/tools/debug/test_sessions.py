@@ -299,3 +299,60 @@ def test_what_runs_once_is_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None
     short = console_of(LOOP, "walk", x=0, y=1, n=1000)
     short.execute("c")
     assert compiled == ["walk"]
+
+
+CALLS = """\
+func main(x: i64, a: i64[n], i: i64, k: i64)
+    call outer(x, a, k)
+    call inner(a[i], k, 2 * k)
+
+func outer(v: i64, b: i64[m], k: i64)
+    call inner(v, k, 7)
+    call inner(b[1], k, 7)
+
+func inner(w: i64, k: i64, l: i64)
+    add w, k
+    add w, l
+"""
+
+
+@pytest.mark.parametrize(
+    ("hit", "depth", "text", "names"),
+    [
+        *((1, depth, text, "x v w") for depth, text in enumerate(("x = 9", "v = 9", "w = 9"))),
+        *((1, depth, "k = 9", "k k k") for depth in range(3)),
+        *((2, depth, text, "a[1] b[1] w") for depth, text in enumerate(("a[1] = 9", "b[1] = 9"))),
+        (2, 2, "w = 9", "a[1] b[1] w"),
+    ],
+)
+def test_a_variable_is_set_under_all_its_names(hit: int, depth: int, text: str, names: str) -> None:
+    console = console_of(CALLS, "main", x=1, a=np.array([1, 2, 3]), i=2, k=5)
+    session = console.session
+    for line in ("b inner@1", f"c {hit}", f"frame {depth}", f"set {text}"):
+        assert console.execute(line).error is None
+    here = str([f.regs for f in session.frames])
+    for frame, name in enumerate(names.split()):
+        session.select(frame)
+        assert session.evaluate(name)[1] == 9
+    time = session.time
+    fresh = Session(session.program, "main", session.inputs)
+    fresh.goto(time - 1)
+    for line in ("del 1", "end", f"goto {time}"):
+        assert console.execute(line).error is None
+    assert str([f.regs for f in session.frames]) == here
+    session.goto(time - 1)
+    assert str([f.regs for f in session.frames]) == str([f.regs for f in fresh.frames])
+
+
+def test_what_was_passed_as_an_expression_stays() -> None:
+    console = console_of(CALLS, "main", x=1, a=np.array([1, 2, 3]), i=2, k=5)
+    session = console.session
+    console.execute("b inner@1")
+    console.execute("c 3")
+    assert [f.code.name for f in session.frames] == ["main", "inner"]
+    for frame, text, told in ((0, "k = 4", "`2 * k` as `l`"), (1, "l = 3", "`2 * k` as `l`")):
+        console.execute(f"frame {frame}")
+        answer = console.execute(f"set {text}")
+        assert answer.error is not None and answer.error.code == "U035"
+        assert told in answer.text and session.diverged is None
+        assert session.frames[1].regs[1:] == [5, 10]

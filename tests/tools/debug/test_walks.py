@@ -11,7 +11,7 @@ from attack.programs.sound import inputs, program
 from hypothesis import given
 from hypothesis import strategies as st
 from rvm_tools.debug import Session, Stop
-from rvm_tools.debug.watches import settle
+from rvm_tools.debug.passing import settle
 from sizes import examples, thin
 
 import rvm

@@ -10,9 +10,11 @@ from rvm.engines.memory import store
 from rvm.expr import Place
 from rvm.faults import UsageError
 from rvm.program import Function
-from rvm.state import Frame
+from rvm.state import Frame, State
 from rvm.types import Array, Stack
 from rvm_tools.debug.expressions import Language, value_of
+from rvm_tools.debug.keyframes import Keyframe
+from rvm_tools.debug.passing import pass_on, passed_otherwise
 from rvm_tools.debug.texts import raw_text
 from rvm_tools.literals import read_literal
 from rvm_tools.values import array_of
@@ -46,11 +48,12 @@ def check_filled(language: Language, function: Function, message: str) -> None:
             language.expression(inside, function)
 
 
-def edited(language: Language, frame: Frame, text: str, value: str) -> tuple[str, str]:
+def edited(language: Language, state: State, depth: int, text: str, value: str) -> tuple[str, str]:
     """Set a place of a frame to the value of an expression; return old and new value as text.
 
     UsageError U035 if the value has another type or shape.
     """
+    frame = state.frames[depth]
     function, regs = frame.code.function, frame.regs
     place = language.place(text, function, regs)
     t = place.type
@@ -59,22 +62,35 @@ def edited(language: Language, frame: Frame, text: str, value: str) -> tuple[str
     elem = t.elem if isinstance(t, Array) else t
     if isinstance(t, Array) and value.startswith("["):
         new = array_of(t, str(t), text, read_literal(value))
-        return _stored(place, frame, text, new)
+        return _stored(place, state, depth, text, new)
     node = language.expression(value, function, regs, elem)
     assert node.type is not None
     given = node.type.elem if isinstance(node.type, Array) else node.type
     if given != elem or (isinstance(node.type, Array) and not isinstance(t, Array)):
         raise UsageError("U035", f"`{text}` is {t}, and the value is {node.type}")
-    return _stored(place, frame, text, value_of(node, function, regs))
+    return _stored(place, state, depth, text, value_of(node, function, regs))
 
 
-def _stored(place: Place, frame: Frame, text: str, new: Any) -> tuple[str, str]:
+def _stored(place: Place, state: State, depth: int, text: str, new: Any) -> tuple[str, str]:
     """Replace a value by another of its shape; return both as text."""
+    frame = state.frames[depth]
     function, regs = frame.code.function, frame.regs
     old = value_of(place, function, regs)
     before = raw_text(place.type, old)
     if isinstance(new, np.ndarray) and np.shape(new) != np.shape(old):
         shapes = f"{list(np.shape(old))}, and the value {list(np.shape(new))}"
         raise UsageError("U035", f"`{text}` has the shape {shapes}")
-    store(place, regs, new)
+    # Tried on a copy first.
+    for tried in (Keyframe(state).state(), state):
+        store(place, tried.frames[depth].regs, new)
+        pass_on(tried, depth, place.reg)
+        if tried is not state and (found := passed_otherwise(tried)) is not None:
+            arg, name, param = found
+            raise UsageError(
+                "U035",
+                f"`{text}` can't be set during the call of `{name}`, which was passed `{arg}` as "
+                f"`{param}`: on the way back it would be passed another value",
+                hint="set it before the call, or after it",
+            )
+    state.edited = True
     return before, raw_text(place.type, value_of(place, function, regs))

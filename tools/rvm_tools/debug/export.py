@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rvm.faults import UsageError
+import rvm
+from rvm.codec import encode
+from rvm.faults import RvmError, UsageError
+from rvm.transform.gradient import gradient
 from rvm_tools.debug.scripts import sealed
 from rvm_tools.debug.session import Session
 from rvm_tools.debug.stops import Watchpoint
 from rvm_tools.debug.views import named_registers
-from rvm_tools.programs import write_arrays
+from rvm_tools.programs import write_arrays, written
 
 _SHORT = 1000
 """The largest number of elements of arrays that are written out; others go to a file."""
@@ -65,36 +70,23 @@ def _watch_line(w: Watchpoint) -> str:
 def test_of(session: Session, path: Path) -> str:
     """A pytest that runs the program to this time and expects the innermost frame's values.
 
-    Long arrays go to an `.npz` file beside it.
+    Long arrays go to an `.npz` file beside it, and a program that its source does not give again
+    as bytecode to an `.rbc` file.
     """
     stored: dict[str, Any] = {}
-    source = session.program.sources[0].name if session.program.sources else ""
-    file = Path(source)
-    if not file.is_file():
-        file = Path("program.rasm")
-    inputs = {
-        name: _literal(value, f"input_{name}", stored) for name, value in session.inputs.items()
-    }
+    # The inputs as results give them: whatever they were given as, of one type for each register.
+    given = dict(session._machine().result)
+    inputs = {name: _literal(value, f"input_{name}", stored) for name, value in given.items()}
     error = session.stop.error if session.stop.reason == "error" else None
     top = session.frames[-1]
-    checks = []
-    for k, (name, _) in named_registers(top.code.function).items():
-        value = top.regs[k]
-        if value is None:
-            continue
-        text = _literal(value, f"value_{k}", stored)
-        equal = (
-            f"np.array_equal(regs[{k}], {text}, equal_nan=True)"
-            if isinstance(value, np.ndarray) and value.dtype.kind in "fc"
-            else f"np.array_equal(regs[{k}], {text})"
-        )
-        plain = not isinstance(value, (np.ndarray, float, complex))
-        checks.append(
-            f"    assert regs[{k}] == {text}  # {name}"
-            if plain
-            else f"    assert {equal}  # {name}"
-        )
-    options = f"tolerance={session.options.tolerance!r}, strict={session.options.strict}"
+    checks = [
+        f"    assert shown(regs[{k}]) == {_shown(top.regs[k], f'value_{k}', stored)}  # {name}"
+        for k, (name, _) in named_registers(top.code.function).items()
+        if top.regs[k] is not None
+    ]
+    made, lines = _program(session, path)
+    used = session.options
+    options = f"tolerance={used.tolerance!r}, strict={used.strict}, bits={used.bits!r}"
     undo = ", undo=True" if session.undo else ""
     lines = [
         f'"""`{session.function}` at time {session.time}, as a debugging session found it."""',
@@ -107,9 +99,12 @@ def test_of(session: Session, path: Path) -> str:
         "import rvm",
         "from rvm.run.machine import Machine",
         "from rvm.state import Options",
-        "",
-        f"PROGRAM = Path({str(file.resolve())!r})",
+        *lines,
         *(["STORED = np.load(Path(__file__).with_suffix('.npz'))"] if stored else []),
+        "",
+        "",
+        "def shown(value: object) -> str:",
+        "    return repr(value.tolist() if isinstance(value, np.ndarray) else value)",
         "",
         "",
         f"def test_{re.sub(r'[^0-9a-zA-Z_]', '_', session.function)}_at_{session.time}() -> None:",
@@ -117,7 +112,7 @@ def test_of(session: Session, path: Path) -> str:
         *[f"        {name!r}: {text}," for name, text in inputs.items()],
         "    }",
         f"    options = Options({options})",
-        "    program = rvm.load(PROGRAM)",
+        f"    program = {made}",
         f"    machine = Machine.start(program, {session.function!r}, inputs, options{undo})",
         f"    assert machine.seek({session.time}) == {session.time}",
         f"    assert len(machine.state.frames) == {len(session.frames)}",
@@ -137,25 +132,59 @@ def test_of(session: Session, path: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _literal(value: Any, key: str, stored: dict[str, Any]) -> str:
-    """A value as Python text; a long array as a name in the file next to it."""
+def _program(session: Session, path: Path) -> tuple[str, list[str]]:
+    """An expression for a session's program, and the lines that it needs above.
+
+    It reads the source's file, if that still gives this program.
+    """
+    program, name = session.program, session.function
+    file = Path(program.sources[0].name) if program.sources else Path()
+    lines = ["", f"PROGRAM = Path({str(file.resolve())!r})"]
+    with suppress(RvmError):
+        library = rvm.load(file)
+        if library.program == program:
+            return "rvm.load(PROGRAM)", lines
+        for of in filter(name.startswith, library.program):
+            if gradient(library.program, of) == program:
+                first = "from rvm.transform.gradient import gradient"
+                return f"gradient(rvm.load(PROGRAM).program, {of!r})", [first, *lines]
+        if library[name].program == program:
+            return f"rvm.load(PROGRAM)[{name!r}].program", lines
+    with written(str(path.with_suffix(".rbc"))) as out:
+        out.write(encode(program))
+    return "rvm.load(PROGRAM)", ["", "PROGRAM = Path(__file__).with_suffix('.rbc')"]
+
+
+def _shown(value: Any, key: str, stored: dict[str, Any]) -> str:
+    """What a test expects of a value: its text, in quotes; of a long array as one of the file."""
     if isinstance(value, np.ndarray):
         if value.size > _SHORT:
             stored[key] = value
-            return f"STORED[{key!r}]"
-        shape = f".reshape({value.shape})" if value.ndim != 1 else ""
-        return f"np.array({_numbers(value.ravel().tolist())}, np.{value.dtype.name}){shape}"
-    if isinstance(value, Mapping):
-        inside = ", ".join(f"{k!r}: {_literal(v, f'{key}_{k}', stored)}" for k, v in value.items())
-        return f"{{{inside}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(_literal(v, key, stored) for v in value)}]"
-    return _numbers(value)
+            return f"shown(STORED[{key!r}])"
+        value = value.tolist()
+    return repr(repr(value))
 
 
-def _numbers(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(map(_numbers, value))}]"
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        return f"float({str(value)!r})"
-    return repr(value.item() if isinstance(value, np.generic) else value)
+def _literal(value: Any, key: str, stored: dict[str, Any]) -> str:
+    """A value as Python text; a long array as a name in the file next to it."""
+    match value:
+        case np.ndarray():
+            if value.size > _SHORT:
+                stored[key] = value
+                return f"STORED[{key!r}]"
+            numbers = _literal(value.ravel().tolist(), key, stored)
+            return f"np.array({numbers}, {value.dtype.name!r}).reshape({value.shape})"
+        case Mapping():
+            fields = (f"{k!r}: {_literal(v, f'{key}_{k}', stored)}" for k, v in value.items())
+            return f"{{{', '.join(fields)}}}"
+        case list():
+            return f"[{', '.join(_literal(v, key, stored) for v in value)}]"
+        case complex():
+            return f"complex({_literal(value.real, '', {})}, {_literal(value.imag, '', {})})"
+        case rvm.LogNumber():
+            return f"rvm.LogNumber({_literal(value.log, '', {})})"
+        case rvm.Fixed():
+            return f"rvm.{value!r}"
+        case float() if not isfinite(value):
+            return f"float('{value}')"
+    return repr(value)

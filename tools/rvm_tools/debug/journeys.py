@@ -23,8 +23,6 @@ class Journey:
     """Stop where the innermost frame has returned (or, going back, before it was called)."""
     quiet: bool = False
     """Stop for no breakpoint and print nothing."""
-    inverse: bool = False
-    """Going back: by the inverse code from the present values, wherever that leads."""
     watch: Watchpoint | None = None
     """Stop for this place's changes only."""
 

@@ -37,10 +37,9 @@ class Keyframe:
     __slots__ = ("_held", "size", "time")
     size: int
 
-    def __init__(self, state: State, log: bool = True) -> None:
+    def __init__(self, state: State) -> None:
         self.time = state.time
-        held = state.__getstate__()
-        self._held = _copied(held if log else held | {"residue": None})
+        self._held = _copied(state.__getstate__())
         registers = [v for *_, regs in self._held["frames"] for v in regs]
         blocks = sum(b.nbytes for b in self._held["blocks"])
         lists = {id(v): byte_size(v) for v in registers if isinstance(v, list)}
@@ -66,7 +65,13 @@ def _copied(held: dict[str, Any]) -> dict[str, Any]:
     account: Account = copy(held["account"])
     residue = deepcopy(held["residue"])
     blocks = [b.copy() for b in held["blocks"]]
-    return held | {"frames": frames, "account": account, "residue": residue, "blocks": blocks}
+    return held | {
+        "frames": frames,
+        "account": account,
+        "residue": residue,
+        "blocks": blocks,
+        "pardons": dict(held["pardons"]),
+    }
 
 
 class Edit(NamedTuple):
@@ -152,7 +157,9 @@ class Keyframes:
 
     def refine(self, state: State) -> None:
         """Keep a state between a keyframe and a later time, for the following steps."""
-        key = Keyframe(state, log=False)
+        if self.exact:
+            return
+        key = Keyframe(state)
         room = self._budget // 4
         if key.size * 2 > room:
             return

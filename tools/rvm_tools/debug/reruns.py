@@ -10,7 +10,7 @@ from rvm.engines.reference import Reference
 from rvm.numbers.residue import Residue
 from rvm.run.machine import Machine
 from rvm.state import State
-from rvm_tools.debug.keyframes import FINE, FINEST, Keyframes
+from rvm_tools.debug.keyframes import FINE, FINEST, Keyframe, Keyframes
 
 _SHARES = 64
 """The number of parts into which a stretch is divided when it is refined."""
@@ -85,11 +85,13 @@ class Reruns:
         scratch = self.on(make())
         self._sets_out(scratch, time)
         self._onward(scratch, max(0, time - FINE - begin))
-        floor = scratch.time
-        if scratch.state.residue is None:
-            scratch.state.residue = Residue()
-        scratch.use(Reference())
+        logged = self.on(Keyframe(scratch.state).state())
+        # Not from the run with a log: that erases no bits.
         while scratch.time < time:
             past.refine(scratch.state)
             self._onward(scratch, min(FINEST, time - scratch.time))
-        return floor, scratch.state
+        floor = logged.time
+        logged.state.residue = Residue()
+        logged.use(Reference())
+        self._onward(logged, time - floor)
+        return floor, logged.state

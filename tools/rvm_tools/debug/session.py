@@ -389,15 +389,15 @@ class Session:
 
         From there it is another run, as after an edit.
         """
-        stop = self._go(Journey(-1, ticks=ticks, quiet=True, inverse=True))
+        self._remember()
+        stop = self._finish(self._travel.compute_back(ticks), -1)
         self._edited()
         return stop
 
     def set(self, text: str, value: str) -> tuple[str, str]:
         """Change a place of the selected frame; the old and the new value as text."""
         before, up = Keyframe(self.machine.state), len(self.frames) - 1 - self.depth
-        changed = edited(self.language, self.frame, text, value)
-        self.machine.state.edited = True
+        changed = edited(self.language, self.machine.state, self.depth, text, value)
         commands = (*([f"up {up}"] if up else []), f"set {text} = {value}")
         self._travel.edited(before, (*commands, *([f"down {up}"] if up else [])))
         self._edited()

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import takewhile, zip_longest
 from typing import Any
 
 from rvm.engines.reference import Reference
@@ -27,6 +28,7 @@ from rvm.state import State
 from rvm_tools.debug.armer import Armer, Extras
 from rvm_tools.debug.journeys import Arrival, Journey, Onlooker
 from rvm_tools.debug.keyframes import Keyframe, Keyframes
+from rvm_tools.debug.passing import settle
 from rvm_tools.debug.reruns import Reruns
 from rvm_tools.debug.stops import Breakpoint, StopEvent, Watchpoint, passed
 from rvm_tools.debug.traps import LINES
@@ -35,7 +37,6 @@ from rvm_tools.debug.watches import (
     changed,
     fits,
     is_read,
-    settle,
     ticks_asleep,
     watched_value,
     woken,
@@ -115,15 +116,7 @@ class Traveller:
         self._bound = self._goal(journey)
         self._sets_out(machine, self._bound)
         try:
-            return self._go(journey)
-        except Interrupted as error:
-            return Arrival("interrupted", error=error)
-        except LimitError as error:
-            return Arrival("limit", error=error)
-        except RvmError as error:
-            if left_whole(error):
-                raise
-            return Arrival("error", error=error)
+            return _outcome(lambda: self._go(journey))
         finally:
             disarm(machine.state)
             machine.use(fast)
@@ -134,21 +127,47 @@ class Traveller:
                 self.length = machine.time
             if machine.direction < 0:
                 machine.state.turn()
-                self._arrived(journey)
+                if not self.past.exact:
+                    self._arrived(machine.state)
             settle(machine.state)
 
-    def _arrived(self, journey: Journey) -> None:
+    def _arrived(self, state: State) -> None:
         """At the end of a way back: the state equals the past one in each of its parts."""
-        if journey.inverse:
-            true = self._reruns.at(self.machine.time, self.onlooker.moves)
+        if state.residue is not None and self._floor is not None:
+            self._kept = state.time, self._floor, state.residue
+        state.residue = None
+        # Not to be interrupted: between here and there, no state is one that was.
+        self._stand(self._reruns.at(state.time, self.onlooker.moves).state)
+
+    def compute_back(self, ticks: int | None) -> Arrival:
+        """Execute the inverse code from the present values, wherever that leads: another run."""
+        with self.listening():
+            return self._computed(ticks)
+
+    @deferred
+    def _computed(self, ticks: int | None) -> Arrival:
+        machine, began, frames = self.machine, self.machine.work, [*self.machine.state.frames]
+        self._sets_out(machine, 0 if ticks is None else max(0, machine.time - ticks))
+
+        def go() -> Arrival:
+            self.check()
+            run_warm(machine, _FAR if ticks is None else ticks, False)
+            return Arrival(self._edge(-1) if machine.state.at_end else "step")
+
+        machine.state.turn()
+        try:
+            with self.silent():
+                return _outcome(go)
+        finally:
+            self.work += machine.work - began
+            machine.state.turn()
+            settle(machine.state)
+            left = zip_longest(frames, machine.state.frames)
+            same = [*takewhile(lambda pair: pair[0] is pair[1], left)]
+            self.watches[:] = [w for w in self.watches if w.awake and w.depth < len(same)]
+            self._looked_again()
+            true = self._reruns.at(machine.time, self.onlooker.moves)
             self.edited(Keyframe(true.state), None)
-        elif not self.past.exact:
-            state = self.machine.state
-            if state.residue is not None and self._floor is not None:
-                self._kept = state.time, self._floor, state.residue
-            state.residue = None
-            # Not to be interrupted: between here and there, no state is one that was.
-            self._stand(self._reruns.at(state.time, self.onlooker.moves).state)
 
     def _sets_out(self, machine: Machine, goal: int | None) -> None:
         self.onlooker.sets_out(machine, goal)
@@ -191,10 +210,13 @@ class Traveller:
             self.check()
             if abs(self.machine.time - began) >= goal:
                 return Arrival("step", events)
-            if journey.direction < 0 and not journey.inverse:
+            if journey.direction < 0:
                 self._descend(journey)
                 if self.machine.state.at_end:
                     return Arrival("start", events)
+                if self.machine.time == self._floor:
+                    # It has gone back at once to where another way back begins.
+                    continue
             state = self.machine.state
             self._arm(journey)
             if state.armed or ticks_asleep(self.watches, journey.direction, state.time) == 0:
@@ -311,16 +333,12 @@ class Traveller:
 
     @deferred
     def _returned(self, time: int) -> Arrival:
-        machine = self.machine
-        try:
-            scratch = self._reruns.at(time)
-        except Interrupted as error:
-            return Arrival("interrupted", error=error)
-        except LimitError as error:
-            return Arrival("limit", error=error)
-        self._stand(scratch.state)
-        settle(machine.state)
-        return Arrival("start" if not time else "goto")
+        def go() -> Arrival:
+            self._stand(self._reruns.at(time).state)
+            settle(self.machine.state)
+            return Arrival("goto" if time else self._edge(-1))
+
+        return _outcome(go)
 
     def edited(self, before: Keyframe, commands: tuple[str, ...] | None) -> None:
         """The state was changed manually."""
@@ -352,11 +370,14 @@ class Traveller:
                 break
         machine.state, machine._own = state, None
         self._armed = -1
-        # What looks at watched arrays looks at memory that is no longer the machine's.
+        self._looked_again()
+
+    def _looked_again(self) -> None:
+        """Watched places have other values, and arrays are perhaps in other memory."""
         self.version += bool(self.watches)
         for w in self.watches:
             if w.awake:
-                w.cell[0] = watched_value(state.frames, w)
+                w.cell[0] = watched_value(self.machine.state.frames, w)
 
     def listening(self) -> Listening:
         """A context in which Ctrl-C only requests a stop, at the next instruction boundary."""
@@ -526,6 +547,20 @@ class Traveller:
         finally:
             self.breaks, self.watches = probes
             self.version += 1
+
+
+def _outcome(go: Callable[[], Arrival]) -> Arrival:
+    """The end of a journey, which may be an error of the run."""
+    try:
+        return go()
+    except Interrupted as error:
+        return Arrival("interrupted", error=error)
+    except LimitError as error:
+        return Arrival("limit", error=error)
+    except RvmError as error:
+        if left_whole(error):
+            raise
+        return Arrival("error", error=error)
 
 
 def _reason(error: Exception) -> str:

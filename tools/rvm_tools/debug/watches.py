@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from rvm.engines.evaluate import find
-from rvm.engines.memory import store
 from rvm.engines.trapping import condition
 from rvm.expr import Place
 from rvm.faults import RvmError
 from rvm.probes.armed import plain_code
 from rvm.state import Frame, State
 from rvm.types import Scalar, elem_of
+from rvm_tools.debug.passing import settle
 from rvm_tools.debug.stops import StopEvent, Watchpoint
 from rvm_tools.debug.texts import LONG, elements_changed, raw_text
 from rvm_tools.debug.traps import Look, reads_watched, value_at
@@ -100,22 +100,6 @@ def fits(state: State, watch: Watchpoint) -> bool:
         return bool(condition(watch.guard, state.frames[watch.depth].regs))
     except Exception:
         return True
-
-
-def settle(state: State) -> None:
-    """Copy the scalars passed to active calls back to the callers, with their present values.
-
-    They are copied in and out, so that a caller's own copy is the one before or after the call,
-    depending on direction. No instruction uses it before the call ends.
-    """
-    frames = state.frames
-    for depth in range(len(frames) - 2, -1, -1):
-        outer, inner = frames[depth], frames[depth + 1]
-        instr = outer.code.instrs[outer.pc]
-        for k in sorted(outer.code.image.inout[instr.symbol]):
-            arg = instr.args[k]
-            if isinstance(arg, Place) and isinstance(arg.type, Scalar):
-                store(arg, outer.regs, inner.regs[k])
 
 
 def changed(frames: Sequence[Frame], watch: Watchpoint, old: Any, new: Any, way: int) -> StopEvent:

@@ -1,0 +1,28 @@
+"""Random sessions on random programs show the states that were, as recorded by stepping alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tools.debug.walker import KINDS, walk
+
+
+@pytest.fixture(autouse=True)
+def close_keyframes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short runs have many of them too."""
+    monkeypatch.setattr("rvm_tools.debug.keyframes.FIRST", 64)
+    monkeypatch.setattr("rvm_tools.debug.reruns.FINE", 30)
+    monkeypatch.setattr("rvm_tools.debug.reruns.FINEST", 7)
+
+
+def test_some_sessions(tmp_path: Path) -> None:
+    for kind in KINDS:
+        assert walk(kind, 1, 8, tmp_path)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_sessions(kind: str, part: int, tmp_path: Path) -> None:
+    assert sum(walk(kind, 10 + 30 * part + k, 30, tmp_path) for k in range(30)) > 300
