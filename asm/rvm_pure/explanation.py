@@ -41,4 +41,6 @@ def explained(lowering: Lowering, count: int, sizes: Mapping[str, int]) -> Itera
                 why = "it is the last state"
             elif k == 1 and text.startswith("put in"):
                 why = "it is used once"
+            elif name in lowering.lifted:
+                why = "it is the same in every round of a loop, and computed before it"
         yield f"{name}: {text} ({t}{uses}): {why}"

@@ -34,6 +34,7 @@ from rvm_pure.terms import (
     Var,
     free,
     names_in,
+    walk,
 )
 from rvm_pure.types import Arr, Product, Type, leaves
 
@@ -253,7 +254,13 @@ def field(of: Ref, name: str) -> Ref:
 def _vector(e: Each, fn: Lam, arrays: tuple[Term, ...], env: Env) -> Value:
     """A map as a formula over arrays."""
     held = [expression(a, env) for a in arrays]
-    if not _is_plain(fn) or any(_ranks(a.type) != {1} for a in arrays):
+    ranks = {r for a in arrays for r in _ranks(a.type)}
+    if len(ranks) != 1 or not _is_plain(fn, ranks.pop() - 1):
+        raise Hard(e)
+    outside = free(fn)
+    rows = {v.name for v in walk(fn.body) if isinstance(v, Var) and _ranks(v.type) != {0}}
+    if not all(_is_at_hand(env[name]) for name in rows & outside.keys()):
+        # Elements would be computed for each row.
         raise Hard(e)
     inner: dict[str, Value] = dict(env)
     for p, v in zip(fn.params, held, strict=True):
@@ -298,16 +305,18 @@ def _ranks(t: Type | None) -> set[int]:
     return {0}
 
 
-def _is_plain(fn: Lam) -> bool:
-    """Whether a function is a formula that holds of arrays as of numbers."""
+def _is_plain(fn: Lam, rank: int) -> bool:
+    """Whether a function of elements of a rank is a formula that holds of arrays as of numbers."""
 
     def plain(e: Term) -> bool:
         match e:
             case Num() | Var():
                 return True
             case Op(name, args):
-                alone = all(isinstance(a.type, Scalar) for a in args)
-                return FUNCTIONS[name].is_elementwise and alone and all(map(plain, args))
+                return FUNCTIONS[name].is_elementwise and all(map(plain, args))
+            case Each(f, arrays):
+                of_rows = all(_ranks(a.type) == {rank} and plain(a) for a in arrays)
+                return of_rows and _is_plain(f, rank - 1)
             case Let(p, a, b):
                 return isinstance(p, str) and plain(a) and plain(b)
             case Proj(_, of):
@@ -316,7 +325,8 @@ def _is_plain(fn: Lam) -> bool:
 
     body = fn.body
     items = body.items if isinstance(body, Tup) else (body,)
-    return all(isinstance(x.type, Scalar) and plain(x) for x in items)
+    # Arrays from outside have no more dimensions, and are combined with each element.
+    return all(_ranks(x.type) == {rank} and plain(x) for x in items)
 
 
 def _reduction(e: Fold, env: Env) -> Value:

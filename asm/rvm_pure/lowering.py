@@ -59,9 +59,12 @@ class Lowering(States):
     def __init__(self, d: Definition, keep: Keep = ALL) -> None:
         super().__init__(d, keep)
         body = normal(d.body, self.fixed)
-        self.names.taken |= set(binders(body))
+        own = set(binders(body))
+        self.names.taken |= own
         self.body = normal(lifted(body, self.names), self.fixed)
-        self.names.taken |= set(binders(self.body))
+        self.lifted = set(binders(self.body)) - own
+        """The names of values that are computed before a loop."""
+        self.names.taken |= self.lifted
 
     def functions(self, fresh: bool = False) -> list[Func]:
         """The function, whose first parameter is what the value is added to, and its loops' steps.

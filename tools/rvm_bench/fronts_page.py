@@ -53,8 +53,9 @@ Notes on missed aims and other differences:
   functions only run back, and compute their values there. The states of loops are
   computed and undone; those of the stencil are too large for their memory to be kept. JAX computes
   on all processors.
-- **gmm**: what an inner expression computes from arrays that the loop does not change, such as the
-  exponentials of the scales, is computed again for each point. JAX computes it once.
+- **gmm**: what the components of the mixture have in common for all points, such as the
+  exponentials of the scales, is computed once, as in JAX. The way back first computes the values of
+  each point, and then their adjoints.
 - **Matrix products** have a specified order of additions; JAX and NumPy call BLAS.
 - **mlp-{ALONE}** is the same task in a process of its own, in which NumPy and JAX too compute in
   one thread. In these rows the bits may be those of this machine.
