@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rvm_pure.terms import Each, Fold, If, Index, Loop, Op, Prim, Term, Update
+from rvm_pure.types import Arr, Product
 
 
 class StageFault(Exception):
@@ -43,4 +44,6 @@ def what(e: Term) -> str:
             return "an element of an array"
         case Update():
             return "`with`"
-    return "this"
+    if isinstance(e.type, Product):
+        return "a tuple"
+    return "an array" if isinstance(e.type, Arr) else "this"

@@ -14,7 +14,7 @@ from rvm_asm.messages import Reporter, did_you_mean
 
 from rvm.expr import LENGTHS
 from rvm.isa import FUNCTIONS
-from rvm.isa.rules import Arg, TypeFault, default_type
+from rvm.isa.rules import COMPARE, Arg, TypeFault, default_type
 from rvm.isa.typing import literal
 from rvm.types import BOOL, C128, F64, I64, SCALARS, Scalar, elem_of, rank_of
 from rvm_pure.definition import Definition, Param
@@ -252,13 +252,12 @@ class Typer:
         found = joined(t, _type(e))
         if found is None:
             same = str(elem_type(t)) == str(elem_type(_type(e)))
-            self.wrong(
-                "A042" if same else "A040", f"this is {_a(_type(e))}, not {_a(t)}", e, hint=hint
-            )
+            what = f"this has the type {_type(e)}, not {t}"
+            self.wrong("A042" if same else "A040", what, e, hint=hint)
         return found
 
     def _if(self, e: If, c: Term, a: Term, b: Term, env: Env, want: Type | None) -> Term:
-        self.fits(BOOL, c)
+        self.fits(BOOL, c, COMPARE)
         if is_literal(a) and not is_literal(b):
             no = self.term(b, env, want)
             yes = self.term(a, env, no.type)
@@ -481,8 +480,7 @@ def _type(e: Term) -> Type:
 
 
 def _a(t: Type | None) -> str:
-    text = str(t)
-    return f"a value of type {text}"
+    return f"a value of type {t}"
 
 
 def joined(a: Type, b: Type) -> Type | None:

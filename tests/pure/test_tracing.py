@@ -336,7 +336,11 @@ WRONG: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (lambda *x: x[0], {"x": VECTOR}, "`*x`"),
     (lambda x: x, {"x": list}, "`list`"),
     (lambda x: rvm.pure.reduce(lambda s: s, 0.0, x), {"x": VECTOR}, "with 2 values"),
-    (lambda x: rvm.pure.loop(3, lambda i, s: x, 0.0), {"x": VECTOR}, "not a value of type f64"),
+    (
+        lambda x: rvm.pure.loop(3, lambda i, s: x, 0.0),
+        {"x": VECTOR},
+        "has the type f64[n], not f64",
+    ),
     (lambda x: rvm.pure.map(lambda a: a, 3.0), {"x": VECTOR}, "not a value of type f64"),
 ]
 
