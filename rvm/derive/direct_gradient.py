@@ -134,6 +134,8 @@ class ThereAndBack:
         ]
         """The parameters whose adjoints are arrays, where these are in slots, their type, how they
         are made, the slots of their shape and strides, and those of the parameter's if equal."""
+        self.lendable = [(k, dtype) for k, _, dtype, *_ in self.arrays if k in self.back]
+        """The parameters whose adjoints are arrays that the run only reads, and their type."""
         self.scalars = [
             (k, layout.places[slot])
             for (k, slot), t in zip(self.slots.items(), types, strict=True)
@@ -163,7 +165,7 @@ class ThereAndBack:
             return self._whole.run(inputs, seeds, seeded, wrt, options)
         start, flat, held = self._taken(inputs)
         marked = marks(start)
-        lent = self._lent(seeds, start, wrt) if self.back else {}
+        lent = self._lent(seeds, start, wrt) if self.lendable else {}
         bars = self.zeros.copy()
         for k, at, dtype, make, own, given in self.arrays:
             bars[k] = bar = lent[k] if k in lent else make(start[k].shape, dtype)
@@ -256,9 +258,7 @@ class ThereAndBack:
         found: Bars = {}
         if self.names is None or type(seeds) is not dict:
             return found
-        for k, _, dtype, *_ in self.arrays:
-            if k not in self.back:
-                continue
+        for k, dtype in self.lendable:
             name = self.function.params[k].name
             v = seeds.get(name)
             if (

@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 import weakref
 from ctypes import c_char
-from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -29,9 +28,11 @@ _lock = threading.Lock()
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     """An array of any contents. Its memory is kept for another one when all its views are gone."""
-    size = prod(shape) * dtype.itemsize
-    if not LARGE <= size <= MOST:
-        return np.empty(shape, dtype)
+    # Untouched, it takes no memory, and less time than to find out its size.
+    found = np.empty(shape, dtype)
+    if not LARGE <= (size := found.nbytes) <= MOST:
+        return found
+    del found
     block = _taken(size)
     buffer = (c_char * size).from_buffer(cast("Any", block))
     weakref.finalize(buffer, _keep, block).atexit = False
@@ -40,8 +41,9 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 def zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     """An array of zeros, like `empty`."""
-    if prod(shape) * dtype.itemsize < LARGE:
-        return np.zeros(shape, dtype)
+    found = np.zeros(shape, dtype)
+    if found.nbytes < LARGE:
+        return found
     found = empty(shape, dtype)
     found.fill(0)
     return found

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any
 
 from rvm.engines.extent import ticks_of
-from rvm.engines.native.frames import Layout, free, layout_of
+from rvm.engines.native.frames import Layout, free, layout_of, slots_of
 from rvm.engines.native.gaps import Gaps
 from rvm.engines.native.roots import Derived, Root, root_of
 from rvm.engines.native.stacks import large_stack, stack_floor
@@ -20,7 +20,7 @@ from rvm.ir import context
 from rvm.ir.kind import Kind
 from rvm.ir.loop_facts import live_at
 from rvm.state import Frame, Options, State
-from rvm.types import Array, Scalar, Stack
+from rvm.types import Array, RegisterType, Scalar, Stack
 
 CONTEXT = struct.Struct("<qqqqqqdQQdQ")
 HEADER = struct.Struct("<Qqq")
@@ -195,10 +195,9 @@ class Launch:
         """The lengths of the last run, and the ticks for them."""
         self.parameters = range(layout.n_args)
         types = layout.types[: layout.n_args]
-        self.scalars = [
-            (k, layout.places[k], t.parts > 1) for k, t in enumerate(types) if isinstance(t, Scalar)
-        ]
-        """The parameters that a run leaves in slots, and where."""
+        self.scalars = [(k, t.parts > 1) for k, t in enumerate(types) if isinstance(t, Scalar)]
+        """The parameters that a run leaves in slots."""
+        self._slots = struct.Struct("<" + "".join(map(_scalar_slots, types)))
         self.stacks = any(isinstance(t, Stack) for t in types)
 
     @property
@@ -238,9 +237,9 @@ class Launch:
         if self.stacks:
             self.layout.unpack(flight.slots, self.parameters, regs, {})
             return
-        values = self.layout.struct.unpack(flight.slots)
-        for k, at, pair in self.scalars:
-            regs[k] = complex(values[at], values[at + 1]) if pair else values[at]
+        values = iter(self._slots.unpack_from(flight.slots))
+        for k, pair in self.scalars:
+            regs[k] = complex(next(values), next(values)) if pair else next(values)
 
     def _foreseen(self, values: Sequence[Any]) -> int:
         """The number of ticks for a run, by the sizes of its arrays."""
@@ -253,6 +252,13 @@ class Launch:
 
     def _within(self, size: int) -> int:
         return min(int(self.patience * ticks_of(self.root.sketch, size)), NO_LIMIT)
+
+
+def _scalar_slots(t: RegisterType) -> str:
+    """The slots of a register for `struct`, which leaves out those of arrays."""
+    if isinstance(t, Scalar):
+        return slots_of(t)
+    return f"{8 * (2 + 2 * t.rank if isinstance(t, Array) else 1)}x"
 
 
 def _taker(at: Iterable[int]) -> Callable[[Sequence[Any]], Any]:
