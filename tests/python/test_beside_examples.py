@@ -123,3 +123,14 @@ def test_the_same_as_in_assembly(f: Any, file: str, given: dict[str, Any]) -> No
 
 def test_the_logarithm() -> None:
     assert abs(clog(0j, 3 - 4j).y - cmath.log(3 - 4j)) < 1e-15
+
+
+@pytest.mark.parametrize("name", ["weighted", "power12", "norm", "exchanged"])
+def test_the_same_program_as_in_assembly(name: str) -> None:
+    """What is written alike becomes the same instructions on the same registers."""
+    both = (rvm.load(EXAMPLES / "nilang" / f"first.{s}") for s in ("rasm", "py"))
+    f, g = (lib.program.function(name) for lib in both)
+    assert f.code == g.code
+    assert [(r.name, r.type, r.dims) for r in f.registers] == [
+        (r.name, r.type, r.dims) for r in g.registers
+    ]
