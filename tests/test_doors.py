@@ -242,7 +242,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("suffix", [s for s in TEXTS if s != ".py"])
+@pytest.mark.parametrize("suffix", TEXTS)
 @pytest.mark.parametrize("kind", TEXTS)
 def test_a_text_with_the_suffix_of_another_language_is_reported(
     kind: str, suffix: str, tmp_path: Path

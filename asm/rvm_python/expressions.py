@@ -280,6 +280,9 @@ class Expressions(Names):
             self.refuse("A004", what, f, f"call it on a separate line: `{text}(y, x)`")
         if opcode_named(found):
             self.refuse("A004", f"`{text}` is an instruction, and needs a separate line", f)
+        if callable(found) and hasattr(found, "program"):
+            what = f"`{text}` is a function of another program, which is not called here"
+            self.refuse(UNREAD, what, f, "functions under `@rvm.reversible` are called")
         here = str(getattr(found, "__module__", None)).split(".")[0]
         if callable(found) and here not in ("builtins", "numpy", "math", "cmath", "None"):
             self.refuse(

@@ -123,7 +123,7 @@ def load(
             raise UsageError("U006", message, hint=hint)
     try:
         return Library(front(path, includes=includes, include_path=include_path, **options))
-    except AssemblyError:
+    except (AssemblyError, SyntaxError):
         check_suffix(path)
         raise
 
