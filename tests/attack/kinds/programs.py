@@ -11,7 +11,7 @@ from typing import Any
 
 import rvm
 from attack.cases import InputKind
-from attack.programs import loops, smooth, sound
+from attack.programs import chains, loops, smooth, sound
 from attack.reduction import LINES
 from attack.runs import INTERPRETED, agree
 from rvm.program import Program
@@ -22,11 +22,13 @@ TEXTS: Mapping[str, _Write] = {
     "sound": lambda seed: sound.program(seed, None),
     "loops": lambda seed: loops.RandomLoop(seed).text,
     "smooth": lambda seed: smooth.program(seed, 3),
+    "chains": chains.program,
 }
 _INPUTS: Mapping[str, Callable[[int, int], dict[str, Any]]] = {
     "sound": lambda seed, variant: sound.inputs(seed, None, variant),
     "loops": lambda seed, variant: loops.inputs(seed + 2 * variant),
     "smooth": lambda seed, variant: smooth.inputs(seed + variant),
+    "chains": lambda seed, variant: chains.inputs(seed, variant=variant),
 }
 
 
@@ -65,6 +67,8 @@ def make(rng: random.Random) -> bytes:
     seed = rng.randrange(10**9)
     if rng.random() < 0.15:
         return written("loops", seed)
+    if rng.random() < 0.15:
+        return written("chains", seed, *["strict"] * (rng.random() < 0.15))
     return written("sound", seed, *["strict"] * (rng.random() < 0.15))
 
 
