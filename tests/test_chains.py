@@ -61,8 +61,10 @@ def test_right_chains_pass_and_wrong_ones_are_refused(t: str, engine: str) -> No
                 assert ended == outcome(library, given, engine="reference", max_steps=limit)
             assert outcome(library, given, engine=engine, max_steps=law.time + wrong) == law, seed
             # Ways back and forth in between change no verdict.
-            times = [int(law.time * fraction) for fraction in TURNS]
-            assert outcome(library, given, *times, engine=engine).code == law.code, (seed, times)
+            if engine not in having("compiles"):
+                times = [int(law.time * fraction) for fraction in TURNS]
+                turned = outcome(library, given, *times, engine=engine)
+                assert turned.code == law.code, (seed, times)
             if engine in having("unchecked"):
                 free = library["main"].with_options(engine=engine, checks=False)
                 made = free(**copy.deepcopy(given))
