@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from attack.programs import chains
 from attack.runs import bits
-from sizes import part, thin
+from sizes import part, thin, wide
 
 import rvm
 from rvm.engines import executing
@@ -78,6 +78,7 @@ def stacked(values: list[Any]) -> Any:
     return np.stack(values) if isinstance(values[0], np.ndarray) else values
 
 
+@wide
 @pytest.mark.parametrize("t", chains.TYPES)
 @thin
 def test_lanes_are_chains_of_their_own(t: str) -> None:
