@@ -29,6 +29,8 @@ FRAME_BYTES = 512
 NESTED = 1 << 20
 """The depth of calls that is allowed if no limit on memory is given."""
 
+PROVED = "proved at depth "
+"""The beginning of the third part of keys of `State.pardons` that are `State.proved`."""
 NEAR = 3
 """The number of calls leading to an error that are named, besides the outermost."""
 
@@ -216,7 +218,7 @@ class State:
         "account",
         "armed",
         "direction",
-        "edited",
+        "edited_at",
         "frames",
         "options",
         "pardons",
@@ -234,9 +236,9 @@ class State:
         """Whether frames have code with traps; see `rvm.probes`."""
         self.torn = False
         """Whether an exception left an instruction half done."""
-        self.edited = False
-        """Whether a value was changed from outside, so that the proofs about freed values do not
-        hold."""
+        self.edited_at: int | None = None
+        """The time at which values were changed from outside; after a way back beyond it, that of
+        the turn.  What is proved of freed values does not hold for those that were live then."""
         self.pardons: dict[tuple[Code, int, str], float] = {}
         """Frees, by position, whose residue was found to be rounding though it exceeds the allowed
         one, with a factor for the allowance: of the "residue" itself, or of the "expected" value.
@@ -265,6 +267,22 @@ class State:
             Frame(code, [unpacked(blocks, v) if isinstance(v, View) else v for v in regs], pc)
             for code, pc, regs in state["frames"]
         ]
+
+    @property
+    def edited(self) -> bool:
+        """Whether values were changed from outside."""
+        return self.edited_at is not None
+
+    def edit(self) -> None:
+        """Note that values are changed from outside."""
+        self.edited_at = self.time
+        self.pardons = {at: k for at, k in self.pardons.items() if not at[2].startswith(PROVED)}
+
+    @property
+    def proved(self) -> tuple[Code, int, str]:
+        """The key of `pardons` for the present free, by its depth: with the time of an edit, what
+        is proved of its value holds from there on."""
+        return self.top.code, self.top.pc, f"{PROVED}{len(self.frames)}"
 
     @property
     def top(self) -> Frame:
@@ -302,6 +320,8 @@ class State:
             frame.code = code
             frame.pc = last - frame.pc
         self._mark_live()
+        if self.edited_at is not None and self.direction > 0:
+            self.edited_at = min(self.edited_at, self.time)
         self.torn = False
 
     def _mark_live(self) -> None:

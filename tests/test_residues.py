@@ -7,6 +7,7 @@ import itertools
 import math
 import random
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -656,3 +657,63 @@ func array(x: c128[n], y: c128[n])
                 assert all(alike), (have, want)
             except InvertibilityError:
                 assert not all(alike), (have, want)
+
+
+# ------------------------------------------------------------------ values changed from outside
+
+CHANGED = """
+func main(x: f64[n], v: f64[n], y: f64, k: i64)
+    for i = 1 to k
+        call bowl'(0.0, x; -0.1, v)
+        call bowl(y, x)
+        uncall bowl'(0.0, x; 0.3, v)
+    end
+
+func bowl(e: f64, x: f64[n])
+    alloc t: f64 = 0.0
+    add t, sin(x[0])
+    add t, 3.0 * x[1]
+    add t, sin(x[1])
+    add e, t * t
+    sub t, sin(x[1])
+    sub t, 3.0 * x[1]
+    sub t, sin(x[0])
+    free t = 0.0
+"""
+
+
+_assembled = cache(rvm.assemble)
+
+
+def _changed(engine: str, time: int) -> rvm.Machine:
+    x, v = np.array([0.3, -1.1, 0.7]), np.array([0.1, 0.2, 0.9])
+    made = rvm.Machine(_assembled(CHANGED), x=x, v=v, y=0.1, k=3, engine=engine)
+    made.step(time)
+    return made
+
+
+@thin
+@pytest.mark.parametrize("engine", ENGINES)
+def test_values_changed_from_outside_cast_no_doubt_on_later_ancillas(engine: str) -> None:
+    for there in (False, True):
+        m = _changed(engine, 0)
+        if there:
+            m.run()
+        m["y"] += 0.25
+        for _ in range(2):
+            assert m.run()["y"] != 0.1
+            assert m.run_back().time == 0
+
+
+@thin
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_was_live_when_values_were_changed_is_judged(engine: str) -> None:
+    found = []
+    for time, back in itertools.product(range(3, 60, 5), (False, True)):
+        m = _changed(engine, time)
+        if "t" in m.registers():
+            m["t"] += 1e-9
+            with pytest.raises(RvmError) as caught:
+                m.run_back() if back else m.run()
+            found.append(caught.value.code)
+    assert len(found) >= 6 and {*found} <= {"R001", "R017"}

@@ -129,8 +129,9 @@ def residue(
         raise _other(state, sys, name, held, expected, ("the difference is not finite",))
     if updates >= TURNED:
         size = None
-    if size is None and state.edited and tolerance is None:
-        # What was changed from outside is not known by construction.
+    unproved = state.edited and state.pardons.get(state.proved) != state.edited_at
+    if size is None and unproved and tolerance is None:
+        # What was live when values were changed from outside is not known by construction.
         size, updates = gap, PASSED
     drift = 0.0
     if size is not None and tolerance != math.inf:
@@ -200,7 +201,7 @@ def _returned(off: _Off, size: float, updates: float) -> float:
     state, sys, name, held, expected, gap, _ = off
     allowed = allowance(sys.type, size, updates, state.options.tolerance)
     if not gap <= allowed and not state.options.judged_later:
-        raise InvertibilityError(
+        error = InvertibilityError(
             "R017",
             f"run back with the adjoints, `{name}` did not return to its initial value: the "
             f"gradient cannot be trusted",
@@ -208,6 +209,9 @@ def _returned(off: _Off, size: float, updates: float) -> float:
             notes=(f"it is off by {gap:.2g}, and may be by {allowed:.2g}",),
             hint=f"{CALLED}; or allow more by `tolerance=`",
         )
+        if state.edited and allowed:
+            error.excess = gap / allowed
+        raise error
     return drift_of(gap, allowed)
 
 

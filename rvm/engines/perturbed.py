@@ -7,6 +7,9 @@ due to rounding, it changes; if it is due to a mistake, it does not.
 
 A value that is not larger than its residue is tested in the same way: if other roundings move the
 value itself as far, as when it cancels to zero, nothing could have been lost.
+
+After values were changed from outside, runs begin there.  What is proved of ancillas holds only for
+those that were made since then: going back shows which.
 """
 
 from __future__ import annotations
@@ -36,15 +39,18 @@ def is_rounding(state: State, which: Literal["residue", "expected"]) -> bool | N
 
     None if that is not known.  The state is not changed, and callbacks and output are not repeated.
     """
-    if state.edited or abs(state.time) > MOST_TICKS:
+    edited = state.edited_at
+    if abs(state.time - (edited or 0)) > MOST_TICKS:
         return None
-    if _strays(state) and state.direction < 0:
+    if _strays(state) and (state.direction < 0 or edited is not None):
         # A way back takes other ticks than the way there, which alone could be run again.
+        return None
+    if edited is not None and (state.time - edited) * state.direction <= 0:
         return None
     try:
         with np.errstate(all="ignore"):
             begun, ticks = _begun(state)
-            if not begun.at_end and (ticks == MOST_TICKS or _strays(state)):
+            if edited is None and not begun.at_end and (ticks == MOST_TICKS or _strays(state)):
                 return None
             begun.turn()
             found = _found(state)
@@ -54,12 +60,33 @@ def is_rounding(state: State, which: Literal["residue", "expected"]) -> bool | N
         return None
 
 
-def _begun(state: State) -> tuple[State, int]:
-    """A copy of the state at the beginning of its run, facing back, and the ticks from there.
+def is_new(state: State) -> bool:
+    """Whether the ancilla at the free where a state stopped was made after an edit.
 
-    If going back reaches the point where its machine began, the run began at the end of the
-    program, or turned on the way, from where it may continue to that point.
+    What is proved of its value then holds.  A copy of the state goes to where it was made.
     """
+    free, depth, edited = state.top.code.stmts(state.top.pc)[0], len(state.frames), state.edited_at
+    if not isinstance(free, Free) or edited is None:
+        return False
+    if state.direction < 0 and max(state.time, 1) > edited:
+        # It was still to be made when the values were changed.
+        return True
+    try:
+        with np.errstate(all="ignore"):
+            back = _turned(state)
+            for _ in range(MOST_TICKS):
+                if len(back.frames) < depth or back.frames[depth - 1].regs[free.reg.reg] is None:
+                    return True
+                if back.time == edited or back.at_end:
+                    return False
+                step(back)
+    except RvmError:
+        pass
+    return False
+
+
+def _turned(state: State) -> State:
+    """A copy of the state that faces back, and goes there whatever rounding has left."""
     unseen = state.options.unseen()
     options = replace(unseen, tolerance=math.inf, strict=False, max_steps=None)
     kept, state.options = state.options, options
@@ -69,6 +96,19 @@ def _begun(state: State) -> tuple[State, int]:
         state.options = kept
     back.residue, back.armed = None, False
     back.turn()
+    return back
+
+
+def _begun(state: State) -> tuple[State, int]:
+    """A copy of the state at the beginning of its run, facing back, and the ticks from there.
+
+    If going back reaches the point where its machine began, the run began at the end of the
+    program, or turned on the way, from where it may continue to that point.  If values were changed
+    from outside, the run begins there.
+    """
+    back = _turned(state)
+    if state.edited_at is not None:
+        return back, _run(back, abs(state.time - state.edited_at))
     if back.retreat() is not None:
         return back, abs(state.time)
     if _strays(state):
@@ -107,8 +147,9 @@ def _again(begun: State, ticks: int, failed: State, seed: int) -> Found | None:
     state = deepcopy(begun)
     frame = state.top
     image = image_of(nudged(frame.code.image.program, seed))
-    frame.code = image.code(frame.code.name, frame.code.undo)
-    if frame.code.undo:
+    for active in state.frames:
+        active.code = image.code(active.code.name, active.code.undo)
+    if frame.code.undo and not state.edited:
         rng = np.random.default_rng(seed)
         for reg in range(frame.code.function.n_args):
             t = cast(ValueType, frame.code.function.registers[reg].type)

@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import replace
 from operator import index
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -245,7 +245,7 @@ class Machine:
         """Change a scalar or an array's contents; going back then leads to another start."""
         self._whole()
         frame = self.state.top
-        self.state.edited = True
+        self.state.edit()
         for k, register in enumerate(frame.code.function.registers):
             if register.name == name and frame.regs[k] is not None:
                 raw = held_in(register, name, value)
@@ -487,7 +487,10 @@ class Machine:
             return ticks
 
         with np.errstate(all="ignore"):
-            return self._engaged(once, 1)
+            # Again, if it was refused and is rounding after all.
+            while not (did := self._engaged(once, 1)):
+                pass
+            return did
 
     def _engaged(self, advance: Callable[[State, int], int], ask: int) -> int:
         """Run a chunk with an engine; the machine is torn if an instruction is left half done."""
@@ -509,10 +512,15 @@ class Machine:
 
     def _explained(self, error: InvertibilityError) -> bool:
         """Whether a residue is due to rounding although it exceeds the allowed one."""
-        from rvm.engines.perturbed import is_rounding
+        from rvm.engines.perturbed import is_new, is_rounding
 
-        found, state = is_rounding(self.state, error.doubtful), self.state
-        if found:
+        state = self.state
+        edited = state.edited_at
+        doubted = edited is not None and state.pardons.get(state.proved) != edited
+        found = (doubted and is_new(state)) or is_rounding(state, error.doubtful)
+        if found and doubted:
+            state.pardons[state.proved] = cast("int", edited)
+        elif found:
             at = state.top.code, state.top.pc, error.doubtful
             state.pardons[at] = 4 * error.excess * state.pardons.get(at, 1.0)
         elif found is None:

@@ -182,7 +182,7 @@ class Truth:
         """Change the state at a time: later edits are gone.  Whether it can be changed so."""
         m = self.machine(time)
         settle(m.state)
-        m.state.edited = True
+        m.state.edit()
         able = change(m.state)
         if able:
             self._put(Edit(time, deepcopy(m.state), False))

@@ -339,7 +339,7 @@ class Walk:
 
     def changed(self, t: int) -> bool:
         """Whether the tick that led to a time changed a watched place."""
-        if not t:
+        if not 0 < t <= self.truth.last:
             return False
         now = self.truth.before.get(t, self.truth.moments[t])
         was = self.truth.moments[t - 1]

@@ -92,5 +92,5 @@ def _stored(place: Place, state: State, depth: int, text: str, new: Any) -> tupl
                 f"`{param}`: on the way back it would be passed another value",
                 hint="set it before the call, or after it",
             )
-    state.edited = True
+    state.edit()
     return before, raw_text(place.type, value_of(place, function, regs))
