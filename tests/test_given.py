@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import re
 from collections.abc import Callable
 from decimal import Decimal
@@ -14,9 +15,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rvm_tools.debug import Session
+from rvm_tools.debug.texts import raw_text
 from rvm_tools.literals import read_literal
 from rvm_tools.values import inputs_for
 from sizes import examples, thin
+from tools.dap.client import Refused, talking
 
 import rvm
 from rvm.engines import ENGINES
@@ -260,6 +264,76 @@ def test_the_command_line_takes_the_same(t: Scalar, tmp_path: Path) -> None:
         if '"' not in text:
             quoted = text if re.fullmatch(r"[-+.e0-9]+|true", text) else f'"{text}"'
             assert took(in_a_file, t, quoted) == wanted, text
+
+
+ALL = rvm.assemble(
+    f"func main({', '.join(f'x{k}: {t}[m], y{k}: {t}' for k, t in enumerate(TYPES))}, n: i64)\n"
+    "    add n, 1\n"
+)
+"""Arrays and numbers of all types."""
+ALL_ZERO: dict[str, Any] = {
+    **{f"x{k}": np.zeros(2, system(t).dtype) for k, t in enumerate(TYPES)},
+    **{f"y{k}": ZERO[t] for k, t in enumerate(TYPES)},
+    "n": 2,
+}
+
+
+def raw_of(session: Session, name: str, t: Scalar) -> Any:
+    return system(t).to_python(session.evaluate(name)[1])
+
+
+@thin
+@pytest.mark.parametrize("t", TYPES, ids=str)
+def test_set_in_the_debugger_takes_the_same(t: Scalar) -> None:
+    session, k = Session(ALL.program, "main", ALL_ZERO), TYPES.index(t)
+
+    def number(t: Scalar, text: str) -> Any:
+        session.set(f"y{k}", text)
+        return raw_of(session, f"y{k}", t)
+
+    def element(t: Scalar, text: str) -> Any:
+        session.set(f"x{k}[1]", text)
+        return raw_of(session, f"x{k}[1]", t)
+
+    def whole(t: Scalar, text: str) -> Any:
+        session.set(f"x{k}", f"[0, {text}]" if not t.is_bool else f"[false, {text}]")
+        return raw_of(session, f"x{k}[1]", t)
+
+    for text, v in WRITTEN.items():
+        if '"' not in text:
+            wanted = took(call, t, v)
+            for way in (number, element, whole):
+                assert took(way, t, text) == wanted, (way, text)
+    # What it shows can be set, and is the same number.
+    rng = random.Random(str(t))
+    for _ in range(20):
+        bits = rng.randbytes(system(t).dtype.itemsize)
+        raw = rng.random() < 0.5 if t.is_bool else np.frombuffer(bits, system(t).dtype)[0].item()
+        session.frames[0].regs[2 * k + 1] = raw
+        session.set(f"y{k}", raw_text(t, raw))
+        assert repr(session.frames[0].regs[2 * k + 1]) == repr(raw)
+
+
+def test_setting_in_an_editor_takes_the_same(tmp_path: Path) -> None:
+    (tmp_path / "all.rasm").write_text(ALL.program.sources[0].text)
+    given = {name: [0, 0] if name[0] == "x" else 0 for name in ALL_ZERO} | {"n": 2}
+    for k, t in enumerate(TYPES):
+        if t.is_bool:
+            given |= {f"x{k}": [False, False], f"y{k}": False}
+    with talking() as client:
+        client.launch(tmp_path / "all.rasm", inputs=given, stopOnEntry=True)
+        client.event("stopped")
+        for k, t in enumerate(TYPES):
+            for text in ("9007199254740993", "1e400", "0.1", "3", "-3", "3.0", "inf", "true"):
+                try:
+                    client.ask("setExpression", expression=f"y{k}", value=text, frameId=1)
+                except Refused as error:
+                    assert error.code == "I003"
+                    assert took(call, t, WRITTEN[text]) == "refused", (t, text)
+                else:
+                    shown = client.ask("evaluate", expression=f"y{k}", frameId=1)["result"]
+                    raw = system(t).from_python(WRITTEN[text])
+                    assert shown == raw_text(t, raw), (t, text)
 
 
 @pytest.mark.parametrize("t", TYPES, ids=str)

@@ -140,10 +140,10 @@ def value_for(function: Function, layout: Layout, name: str, value: Any, base: P
         def numbers(v: Any) -> Any:
             if shape and isinstance(v, list):
                 return [numbers(inner) for inner in v]
-            return sys.to_python(_raw(sys, v, name, wanted))
+            return sys.to_python(raw_number(sys, v, name, wanted))
 
         return [numbers(v) for v in value]
-    return sys.to_python(_raw(sys, value, name, wanted))
+    return sys.to_python(raw_number(sys, value, name, wanted))
 
 
 def _from_bytes(sys: NumberSystem, data: bytes, name: str, wanted: str) -> Stored:
@@ -187,7 +187,7 @@ def _wrong(name: str, wanted: str, message: object) -> InputError:
     return InputError("I003", f"`{name}` is {with_article(wanted)}: {message}")
 
 
-def _raw(sys: NumberSystem, value: Any, name: str, wanted: str) -> Any:
+def raw_number(sys: NumberSystem, value: Any, name: str, wanted: str) -> Any:
     """A scalar as its register holds it."""
     if isinstance(value, (Grid, Stored)):
         if value.array.size != 1:
@@ -241,7 +241,7 @@ def array_of(t: Array, wanted: str, name: str, value: Any) -> NDArray[Any]:
         raise _wrong(name, wanted, f"{kind} is given for a list, for example [1, 2, 3]")
     shape = _shape(value, name, wanted)
     flat = list(_leaves(value))
-    raws = [_raw(sys, v, name, wanted) for v in flat]
+    raws = [raw_number(sys, v, name, wanted) for v in flat]
     if not raws and len(shape) < t.rank:
         shape = (0,) * t.rank
     return np.array(raws, sys.dtype).reshape(shape)
@@ -284,7 +284,7 @@ def _converted(sys: NumberSystem, value: Grid | Stored, name: str, wanted: str) 
     t = sys.type
     if isinstance(value, Grid) and (t.is_fixed or t.is_log):
         exact = [Decimal(v) if isinstance(v, float) else v for v in array.ravel().tolist()]
-        raws = [_raw(sys, v, name, wanted) for v in exact]
+        raws = [raw_number(sys, v, name, wanted) for v in exact]
         return np.array(raws, sys.dtype).reshape(array.shape)
     if array.dtype == sys.dtype:
         return np.ascontiguousarray(array).reshape(array.shape)

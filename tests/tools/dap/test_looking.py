@@ -130,7 +130,7 @@ def test_setting_values_marks_another_run(kinds: Client) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "code"),
     [
-        ("u", "1.5", "A"),
+        ("u", "1.5", "I003"),
         ("u", "b", "U035"),
         ("u", "", "A"),
         ("s", "3", "U035"),

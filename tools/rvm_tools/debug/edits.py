@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from rvm.engines.memory import store
 from rvm.expr import Place
-from rvm.faults import UsageError
+from rvm.faults import InputError, UsageError
+from rvm.numbers import system
 from rvm.program import Function
 from rvm.state import Frame, State
 from rvm.types import Array, Stack
@@ -16,8 +19,8 @@ from rvm_tools.debug.expressions import Language, value_of
 from rvm_tools.debug.keyframes import Keyframe
 from rvm_tools.debug.passing import pass_on, passed_otherwise
 from rvm_tools.debug.texts import raw_text
-from rvm_tools.literals import read_literal
-from rvm_tools.values import array_of
+from rvm_tools.literals import MadeArray, Typed, read_literal
+from rvm_tools.values import array_of, raw_number
 
 
 def filled(language: Language, frame: Frame, message: str) -> str:
@@ -49,9 +52,10 @@ def check_filled(language: Language, function: Function, message: str) -> None:
 
 
 def edited(language: Language, state: State, depth: int, text: str, value: str) -> tuple[str, str]:
-    """Set a place of a frame to the value of an expression; return old and new value as text.
+    """Set a place of a frame to a value, or that of an expression; return old and new as text.
 
-    UsageError U035 if the value has another type or shape.
+    Values are those of the command line.  InputError I003 or UsageError U035 if it has another type
+    or shape.
     """
     frame = state.frames[depth]
     function, regs = frame.code.function, frame.regs
@@ -60,15 +64,28 @@ def edited(language: Language, state: State, depth: int, text: str, value: str) 
     if t is None or isinstance(function.registers[place.reg].type, Stack):
         raise UsageError("U035", f"`{text}` is a stack; only numbers and arrays can be set")
     elem = t.elem if isinstance(t, Array) else t
-    if isinstance(t, Array) and value.startswith("["):
-        new = array_of(t, str(t), text, read_literal(value))
-        return _stored(place, state, depth, text, new)
+    literal = _literal(value)
+    if isinstance(t, Array) and isinstance(literal, (list, MadeArray)):
+        return _stored(place, state, depth, text, array_of(t, str(t), text, literal))
+    if isinstance(literal, (int, float, complex, Decimal, Typed)):
+        return _stored(
+            place, state, depth, text, raw_number(system(elem), literal, text, str(elem))
+        )
     node = language.expression(value, function, regs, elem)
     assert node.type is not None
     given = node.type.elem if isinstance(node.type, Array) else node.type
     if given != elem or (isinstance(node.type, Array) and not isinstance(t, Array)):
         raise UsageError("U035", f"`{text}` is {t}, and the value is {node.type}")
     return _stored(place, state, depth, text, value_of(node, function, regs))
+
+
+def _literal(value: str) -> Any:
+    """What a text is that is a value by itself; None for an expression."""
+    if value.startswith("["):
+        return read_literal(value)
+    with suppress(InputError):
+        return read_literal(value, files=None)
+    return None
 
 
 def _stored(place: Place, state: State, depth: int, text: str, new: Any) -> tuple[str, str]:
