@@ -162,7 +162,7 @@ def test_the_inverse_code_computes_another_past_and_says_so(tmp_path: Path) -> N
     session.goto(200)
     there = held(session.frames)
     answer = console.execute("back --inverse")
-    assert "computed by the inverse code" in answer.text and "edited" in console.prompt()
+    assert "computed by the inverse code" in answer.text and " computed " in console.prompt()
     assert session.stop.reason in ("start", "error")
     assert session.machine.state.frames[0].regs[0] != 0.3
     refused = console.execute(f"save {tmp_path / 'a.rdb'}").error

@@ -203,8 +203,8 @@ class Console:
         parts = [f"t={session.time}"]
         if session.length:
             parts.append(share_text(session.time, session.length))
-        if session.diverged is not None:
-            parts.append("edited")
+        if session.mark:
+            parts.append(session.mark)
         parts.append(joules(floor(session)))
         parts.append("<" if self.reverse else ">")
         return f"[{' '.join(parts)}] "

@@ -384,6 +384,14 @@ class Session:
         """The edits of the run that the session is in, by time."""
         return self._travel.past.edits
 
+    @property
+    def mark(self) -> str:
+        """What the state is: "computed" by the inverse code, or led to by a state that was;
+        "edited" if the run has edits, at any time; or nothing."""
+        if any(e.commands is None and e.time <= self.time for e in self.edits):
+            return "computed"
+        return "edited" if self.edits else ""
+
     def compute_back(self, ticks: int | None = None) -> Stop:
         """Execute the inverse code from the present values; it may lead to states that never were.
 

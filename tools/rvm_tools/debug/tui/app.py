@@ -246,9 +246,9 @@ class Screenful(App[None]):
             where = f"`{self.busy}` {self.journey.bar()}  Esc stops"
         else:
             where = frame_text(session.frames[-1], True)
-        edited = "  edited" if session.diverged is not None else ""
+        mark = f"  {session.mark}" if session.mark else ""
         work = "" if self.busy else f"  work {session.work:,}"
-        text = f" t={time:,}{share}{edited}  {where}{work}"
+        text = f" t={time:,}{share}{mark}  {where}{work}"
         self.status.update(text)
 
     def _show(self, follow: bool) -> None:
