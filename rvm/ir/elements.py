@@ -20,9 +20,10 @@ from rvm.ir.sums import (
     identity,
     operation,
     unless_empty,
+    variables,
 )
 from rvm.ir.typed import Unprintable, type_of
-from rvm.ir.values import at, body_of, read, value, viewed, widened
+from rvm.ir.values import at, body_of, put, read, value, viewed, widened
 from rvm.isa.functions import machine
 from rvm.isa.rules import CLASSES
 from rvm.numbers import has_own_system
@@ -183,20 +184,45 @@ def reduced(b: Builder, fn: str, args: tuple[Expr, ...]) -> Parts:
             t = elem_of(type_of(x))
             if not CLASSES["number"](t) or has_own_system(t):
                 raise Unprintable
-            shape, element = elements(b, x)
             if fn == "prod" and t.is_fixed:
                 raise Unprintable
-            return combined(b, "+" if fn == "sum" else "*", t, shape, element)
+            return _total(b, "+" if fn == "sum" else "*", t, lambda: elements(b, x))
         case "amin" | "amax", (x,):
             shape, element = elements(b, x)
             return extreme(b, fn[1:], elem_of(type_of(x)), shape, element)
         case "dot" | "@", (x, y):
-            (n,), left = elements(b, x)
-            (m,), right = elements(b, y)
-            matching(b, (n,), (m,))
             t, times = _factors(b, x, y)
-            return combined(b, "+", t, (n,), lambda i: times(left(i), right(i)))
+
+            def found() -> Found:
+                (n,), left = elements(b, x)
+                (m,), right = elements(b, y)
+                matching(b, (n,), (m,))
+                return (n,), lambda i: times(left(i), right(i))
+
+            return _total(b, "+", t, found)
     raise Unprintable
+
+
+def _total(b: Builder, fn: str, t: Scalar, found: Callable[[], Found]) -> Parts:
+    """The sum or product of elements; few that have matrix products are held, as in `in_rows`."""
+    outer, b.has_products = b.has_products, False
+    dims, element = found()
+    inner, b.has_products = b.has_products, outer or b.has_products
+    if not inner or t.is_exact or len(dims) > 1:
+        return combined(b, fn, t, dims, element)
+    where, held = variables(b, t), _Numbers(b, t, "term", ROW)
+
+    def few() -> None:
+        in_rows(b, dims, lambda i: held.set(i[0], element(i)))
+        put(b, where, combined(b, fn, t, dims, lambda i: held.get(i[0])))
+
+    def many() -> None:
+        put(b, where, combined(b, fn, t, dims, element))
+
+    keep, b.writes = b.writes, True
+    b.when(b.op("le", dims[0], b.i64(ROW)), few, many)
+    b.writes = keep
+    return read(b, where)
 
 
 # ------------------------------------------------------------------------- matrix products
@@ -260,7 +286,7 @@ class Products:
 
     def _held(self, row: Row, front: Indices) -> Parts:
         """The loop's element, with all of the row computed in front of the loop."""
-        b, held = self.b, _Numbers(self.b, self.type, "row", row.most)
+        b, held = self.b, _Numbers(self.b, self.type, "element", row.most)
 
         def together(start: Node, many: int) -> None:
             sums = _Numbers(b, self.type, "part", many)

@@ -64,7 +64,7 @@ def accumulated(
     begin: Parts | None = None,
 ) -> Parts:
     """A value that grows from zero, or what it begins with, over all indices, in order."""
-    where = _variables(b, t)
+    where = variables(b, t)
     keep, b.writes = b.writes, True
     put(b, where, raw(system(t).zero, t) if begin is None else begin)
     b.nest(dims, lambda i: put(b, where, step(read(b, where), i)))
@@ -83,7 +83,7 @@ def combined(b: Builder, fn: str, t: Scalar, dims: Sequence[Node], element: Elem
     count = b.i64(1)
     for n in dims:
         count = b.product(count, n)
-    where = _variables(b, t)
+    where = variables(b, t)
     quick = _is_quick(b, dims, element)
 
     def few() -> None:
@@ -113,7 +113,8 @@ def combined(b: Builder, fn: str, t: Scalar, dims: Sequence[Node], element: Elem
     return unless_empty(b, fn, t, count, read(b, where))
 
 
-def _variables(b: Builder, t: Scalar) -> Variables:
+def variables(b: Builder, t: Scalar) -> Variables:
+    """New variables for a number."""
     return Variables(tuple(b.variable(k, "sum") for k in kinds_of(t)), t)
 
 

@@ -13,7 +13,7 @@ from rvm.engines import LAW
 
 TEXT = """
 func products(y: {t}[n], z: {t}[m], c: {t}[n, k], W: {t}[n, m], x: {t}[m], v: {t}[n], \\
-              u: {t}[m, k], r: {t}[k, m])
+              u: {t}[m, k], r: {t}[k, m], e: {t}[2])
     add y, W @ x
     add z, v @ W
     sub z, transpose(W) @ v
@@ -23,6 +23,8 @@ func products(y: {t}[n], z: {t}[m], c: {t}[n, k], W: {t}[n, m], x: {t}[m], v: {t
     alloc s: {t}[n] = (W @ x) * (W @ (x + x))
     add y, s
     free s = (W @ x) * (W @ (x + x))
+    add e[0], (W @ x) @ v + sum(x)
+    sub e[1], sum(v @ W)
 """
 wide = pytest.mark.wide
 LENGTHS = 1, 7, 8, 9, 31, 32, 33, 64, 65, 107
@@ -31,7 +33,17 @@ LENGTHS = 1, 7, 8, 9, 31, 32, 33, 64, 65, 107
 def arrays(t: str, n: int, m: int, k: int) -> dict[str, Any]:
     """Numbers whose sums depend on the order of additions, some of them infinite or NaN."""
     rng = np.random.default_rng(n * 1000 + m)
-    shapes = {"y": n, "z": m, "c": (n, k), "W": (n, m), "x": m, "v": n, "u": (m, k), "r": (k, m)}
+    shapes = {
+        "y": n,
+        "z": m,
+        "c": (n, k),
+        "W": (n, m),
+        "x": m,
+        "v": n,
+        "u": (m, k),
+        "r": (k, m),
+        "e": 2,
+    }
     found = {}
     for name, shape in shapes.items():
         values = rng.normal(size=shape) * 10.0 ** rng.integers(-8, 8, shape)
