@@ -291,6 +291,10 @@ class Walk:
         found = re.match(r"\[t=(-?\d+)", prompt)
         if not found or int(found[1]) != time:
             self.fail("prompt", prompt)
+        computed = any(e.computed and e.time <= time for e in truth.edits)
+        edited = bool(truth.edits) and not computed
+        if (" computed " in prompt, " edited " in prompt) != (computed, edited):
+            self.fail("mark", prompt)
         function = session.frame.code.function
         names = named_registers(function)
         live = [k for k in names if session.frame.regs[k] is not None and "'" not in names[k][0]]
