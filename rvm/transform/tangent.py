@@ -118,18 +118,22 @@ def _dot(w: Walker, node: Expr) -> Expr | None:
 
 
 def _known(w: Walker, instr: Instr) -> None:
-    """An ancilla's value is known where it begins and ends, and so is its tangent."""
+    """An ancilla's value is known where it begins, and so is its tangent, which the end forgets.
+
+    There it is another one, if the value is known of inputs only that are not changed along the
+    direction: a parameter that must be zero has come into the ancilla.  The adjoint, too, begins as
+    zero there, so both give the same derivatives.
+    """
     x, *values = cast("tuple[Place, *tuple[Expr, ...]]", instr.args)
     if not values:
         _moved(w, instr)
         return
-    both = [instr]
-    graph = w.graph()
+    both, graph = [instr], w.graph()
     if x.reg in w.dual_of:
-        dot = w.dual(x)
-        zero = typed(Const(0), elem_of(cast(ValueType, dot.type)))
-        dots = [zero if k is None else k for k in (_tangent(w, graph, v) for v in values)]
-        both.append(Instr(instr.op, (dot, *dots)))
+        dot, value = w.dual(x), _tangent(w, graph, values[0])
+        both.append(Instr("fresh" if instr.op == "alloc" else "drop", (dot,)))
+        if value is not None:
+            both.append(Instr("add" if instr.op == "alloc" else "sub", (dot, value)))
     w.shared(graph, both if instr.op == "alloc" else both[::-1], ())
 
 
@@ -177,12 +181,38 @@ def _call(w: Walker, instr: Instr) -> None:
         w.code.append(instr)
         return
     name, dots = w.derivative(instr)
-    w.emit(instr.op, *instr.args, *(_argument(w, instr.args[k]) for k in dots), symbol=name)
+    passed: list[Expr] = []
+    held: list[tuple[Place, Expr]] = []
+    for k in dots:
+        arg = instr.args[k]
+        if isinstance(arg, Place) and arg.reg in w.dual_of:
+            passed.append(w.dual(arg))
+        elif k not in w.changed[instr.symbol]:
+            passed.append(_value(w, arg))
+        else:
+            # The callee may forget it, as `_known` does.
+            t = w.dual_type(cast("Scalar | Array", arg.type))
+            dot = w.temp("arg" + DOT, t, arg)
+            passed.append(dot)
+            held.append((dot, arg))
+    for dot, arg in held:
+        w.emit("fresh", dot)
+        w.shared(*_added(w, "add", dot, arg), ())
+    w.emit(instr.op, *instr.args, *passed, symbol=name)
+    for dot, arg in reversed(held):
+        w.shared(*_added(w, "sub", dot, arg), ())
+        w.emit("drop", dot)
 
 
-def _argument(w: Walker, arg: Expr) -> Expr:
-    if isinstance(arg, Place) and arg.reg in w.dual_of:
-        return w.dual(arg)
+def _added(w: Walker, op: str, dot: Place, arg: Expr) -> tuple[Graph, list[Instr]]:
+    """A graph, and an instruction over it that adds the tangent of a value to a place."""
+    graph = w.graph()
+    known = _tangent(w, graph, arg)
+    return graph, [] if known is None else [Instr(op, (dot, known))]
+
+
+def _value(w: Walker, arg: Expr) -> Expr:
+    """The tangent of a value."""
     graph = w.graph()
     known = _tangent(w, graph, arg)
     if known is not None:
@@ -193,9 +223,22 @@ def _argument(w: Walker, arg: Expr) -> Expr:
 
 
 def _moved(w: Walker, instr: Instr) -> None:
-    """An instruction that makes, drops or moves values does the same with their tangents."""
+    """An instruction that makes or drops values does the same with their tangents."""
     w.code.append(instr)
     w.emit_duals(instr.op, *instr.args)
+
+
+def _stacked(w: Walker, instr: Instr) -> None:
+    """A value moves to or from a zero, and so does its tangent; that of the zero is forgotten."""
+    w.code.append(instr)
+    x, stack = cast("tuple[Place, Place]", instr.args)
+    if w.have_duals((x, stack)):
+        dot = w.dual(x)
+        spare = w.temp("spare" + DOT, cast("Scalar | Array", dot.type), dot)
+        moved, swapped = Instr(instr.op, (spare, w.dual(stack))), Instr("swap", (spare, dot))
+        w.emit("fresh", spare)
+        w.code += (moved, swapped) if instr.op == "pop" else (swapped, moved)
+        w.emit("drop", spare)
 
 
 TANGENT_RULES = DualRules(
@@ -206,7 +249,8 @@ TANGENT_RULES = DualRules(
     machine={
         **dict.fromkeys(("call", "uncall"), _call),
         **dict.fromkeys(("alloc", "free"), _known),
-        **dict.fromkeys(("fresh", "drop", "push", "pop"), _moved),
+        **dict.fromkeys(("fresh", "drop"), _moved),
+        **dict.fromkeys(("push", "pop"), _stacked),
     },
     update=_update,
     map=_map,
