@@ -73,8 +73,8 @@ class Free:
     """A register with a known value is checked and removed; a stack must be empty.
 
     `held`: the registers that record its size. `is_known`: whatever its size, the residue of an
-    inexact number is rounding, by construction. `returns`: the same, but values computed from it in
-    the meantime are right only if the residue is negligible.
+    inexact number is rounding, by construction. `returns`: adjoints computed from it meanwhile
+    are right only if the residue is negligible beside the value.
     """
 
     reg: Place

@@ -14,7 +14,17 @@ import numpy as np
 from rvm.engines.log import keep
 from rvm.faults import InvertibilityError, LimitError, MachineError
 from rvm.numbers.base import NumberSystem, differing
-from rvm.numbers.rounding import CALLED, LOST, PASSED, TURNED, allowance, drift_of, extent, is_lost
+from rvm.numbers.rounding import (
+    CALLED,
+    LOST,
+    PASSED,
+    TURNED,
+    allowance,
+    away,
+    drift_of,
+    extent,
+    is_lost,
+)
 from rvm.state import SCALAR_BYTES, State
 
 
@@ -109,7 +119,8 @@ def residue(
 ) -> None:
     """R001 unless `held` passes for `expected`; an accepted difference is `logged` or counted.
 
-    R017 where it `returns`: an adjoint was computed from it meanwhile.
+    R017 where it `returns`: an adjoint was computed from it meanwhile.  Then the drift is also that
+    from its own value, which nothing but the caller judges; see `rvm.derive.gate`.
 
     `size` and `updates` say how large the place has been, see `rvm.numbers.rounding`; no size, or
     a mark of a turn: it holds its value by construction.  A NaN passes where a NaN is
@@ -124,7 +135,8 @@ def residue(
     if sys.exact or tolerance == 0:
         notes = () if sys.exact else ("the tolerance is 0: every bit counts",)
         raise _other(state, sys, name, held, expected, notes)
-    gap, magnitude = _gap(held, expected, differs)
+    gaps, sizes = _measured(held, expected, differs)
+    gap, magnitude = float(np.max(gaps)), float(np.max(sizes))
     if not math.isfinite(gap):
         raise _other(state, sys, name, held, expected, ("the difference is not finite",))
     if updates >= TURNED:
@@ -137,6 +149,8 @@ def residue(
     if size is not None and tolerance != math.inf:
         off = _Off(state, sys, name, held, expected, gap, magnitude)
         drift = (_returned if returns else _judged)(off, max(size, magnitude), updates)
+    if returns and tolerance != math.inf:
+        drift = max(drift, float(away(sys.type, gaps.reshape(-1), sizes.reshape(-1))))
     if logged:
         keep(state, (sys, expected, held))
     else:
@@ -215,14 +229,13 @@ def _returned(off: _Off, size: float, updates: float) -> float:
     return drift_of(gap, allowed)
 
 
-def _gap(held: Any, expected: Any, off: Any) -> tuple[float, float]:
-    """The largest difference where two differ, and the largest magnitude that is expected."""
+def _measured(held: Any, expected: Any, off: Any) -> tuple[Any, Any]:
+    """The differences where two differ, and the magnitudes that are expected."""
     if type(held) is float and type(expected) is float:
-        return abs(held - expected), abs(expected)
+        return np.float64(abs(held - expected)), np.float64(abs(expected))
     with np.errstate(all="ignore"):
         apart = extent(np.subtract(held, expected, dtype=_wide(held)))
-        gap = float(np.max(np.where(off, apart, 0.0)))
-        return gap, float(np.max(extent(expected)))
+        return np.where(off, apart, 0.0), np.asarray(extent(expected))
 
 
 def _wide(x: Any) -> Any:

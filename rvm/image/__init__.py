@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import rvm.codec.pickled  # noqa: F401 - code is pickled with its program
-from rvm.expr import Apply, Expr, Place, reads
+from rvm.expr import Apply, Const, Expr, Place, reads
 from rvm.host.once import once
 from rvm.image.sizes import Sizes, kept_for, notes, with_sizes
 from rvm.image.traps import Traps
@@ -121,10 +121,17 @@ class Code:
                 if isinstance(stmt, Pop):
                     return replace(stmt, held=held, is_known=pc in self._ends[self.undo].known)
                 returns = pc in self._ends[self.undo].returning
-                is_known = returns or pc in self._ends[self.undo].known
-                returns &= reg in self.sizes.returning
-                return replace(stmt, held=held, is_known=is_known and not returns, returns=returns)
+                measured = returns and reg in self.sizes.returning
+                is_known = not measured and (returns or pc in self._ends[self.undo].known)
+                returns &= measured or self._begins_as_value(stmt)
+                return replace(stmt, held=held, is_known=is_known, returns=returns)
         return stmt
+
+    def _begins_as_value(self, stmt: Free) -> bool:
+        """Whether a register of inexact numbers is not made as zero."""
+        t = self.function.registers[stmt.reg.reg].type
+        zero = isinstance(stmt.value, Const) and not stmt.value.value
+        return not (isinstance(t, Stack) or elem_of(t).is_exact or zero)
 
     def clashes(self, pc: int) -> tuple[Clash, ...]:
         """Pairs of places of the instruction at `pc` whose overlap only the run can decide."""

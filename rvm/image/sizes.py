@@ -8,7 +8,8 @@ Two ancillas that are exchanged exchange their records.  A value that comes from
 kept may have another unit: the record begins anew, as that of a value that was passed.
 
 If an adjoint was computed from the value meanwhile, a tighter limit applies: then S is the largest
-magnitude itself, and n is `rounding.RETURN` in gaps.
+magnitude itself, and n is `rounding.RETURN` in gaps.  What did not begin as zero is measured by
+itself besides, which needs no record (`rounding.away`).
 
 Both are registers after those of the function, with names that begin with a dot, and *notes* update
 them: statements that follow those of an instruction, in the same tick, and never fail.

@@ -28,7 +28,7 @@ from rvm.ir.values import at, located, put, raw, read, scalar, viewed, whole, wh
 from rvm.isa import implementation
 from rvm.isa import place as typed_place
 from rvm.numbers import system
-from rvm.stmt import Held, Map, Update
+from rvm.stmt import Drop, Free, Map, Update
 from rvm.types import Array, Scalar, elem_of, rank_of
 
 SMALL = 512
@@ -311,12 +311,12 @@ def _is_zero(value: Parts) -> bool:
     return all(p.op == "constant" and repr(p.aux) in ("0", "False", "0.0") for p in parts_of(value))
 
 
-def give_up(b: Builder, reg: int, value: Expr | None, check: bool, sizes: Held | None) -> None:
-    """A local array, if wanted checked against a value (None: forgotten), and given up."""
+def give_up(b: Builder, reg: int, stmt: Free | Drop, check: bool) -> None:
+    """A local array given up: forgotten, or, if wanted, checked against its value."""
     register = b.function.registers[reg]
     t = cast(Array, register.type)
     held = whole(b, reg, t)
-    if value is None:
+    if isinstance(stmt, Drop):
         if b.way > 0:
             _prepare(b, held.dims, t.elem)
             _keep_all(b, held, lambda _: raw(system(t.elem).zero, t.elem))
@@ -325,7 +325,7 @@ def give_up(b: Builder, reg: int, value: Expr | None, check: bool, sizes: Held |
     elif check or b.way > 0:
         dims = [whole_number(b, cast(Expr, d)) for d in register.dims]
         matching(b, dims, held.dims, exactly=True)
-        _check(b, held, value, sizes)
+        _check(b, held, stmt)
     scalars.shrink(b, _size(b, held.dims, t.elem, checked=False))
     release(b, reg)
     b.set(cast(Var, b.arrays[reg].owner), b.i64(0))
@@ -344,11 +344,12 @@ def release(b: Builder, reg: int) -> None:
     b.when(owned, give)
 
 
-def _check(b: Builder, held: View, value: Expr, sizes: Held | None) -> None:
+def _check(b: Builder, held: View, stmt: Free) -> None:
     """Trouble unless an array has its value everywhere; rounding residues are erased.
 
     Nothing is changed here, so one check suffices, after a loop that is never left early.
     """
+    value = cast(Expr, stmt.value)
     if others_of(b, value) is not None:
         # There would have to be another array: the reference engine does that.
         b.trouble(TRUE)
@@ -360,7 +361,7 @@ def _check(b: Builder, held: View, value: Expr, sizes: Held | None) -> None:
     for variable in (count, bad):
         b.set(variable, b.i64(0))
 
-    off = None if t.is_exact else scalars.Residue(b, t, sizes)
+    off = None if t.is_exact else scalars.Residue(b, t, stmt)
     if b.way > 0:
         _prepare(b, held.dims, t)
 

@@ -37,7 +37,7 @@ from rvm.ir.values import (
     whole_number,
 )
 from rvm.numbers import system
-from rvm.numbers.rounding import LOST, TURNED
+from rvm.numbers.rounding import LOST, TURNED, return_limit
 from rvm.state import SCALAR_BYTES
 from rvm.stmt import (
     FORWARD,
@@ -48,7 +48,6 @@ from rvm.stmt import (
     Exchange,
     Free,
     Fresh,
-    Held,
     Land,
     Map,
     Pop,
@@ -275,26 +274,24 @@ def _gone(b: Builder, stmt: Free | Drop, reg: Place) -> None:
         for memory in (b.peek(PTR, stack), stack):
             b.helper("free", "void", memory)
     elif isinstance(t, Array):
-        held = stmt.judged if isinstance(stmt, Free) else None
-        arrays.give_up(b, reg.reg, given, asked, held)
+        arrays.give_up(b, reg.reg, stmt, asked)
     elif given is not None:
         if asked or b.way > 0:
-            held = stmt.judged if isinstance(stmt, Free) else None
-            freed(b, t, read(b, located(b, reg)), value(b, given), held)
+            freed(b, t, read(b, located(b, reg)), value(b, given), cast(Free, stmt))
     elif b.way > 0:
         b.keep((t, raw(system(t).zero, t), read(b, located(b, reg))))
     else:
         erase(b, nonzero(b, t, read(b, located(b, reg))), t.bits)
 
 
-def freed(b: Builder, t: Scalar, held: Parts, expected: Parts, sizes: Held | None) -> None:
+def freed(b: Builder, t: Scalar, held: Parts, expected: Parts, stmt: Free) -> None:
     """Check the value of a freed ancilla; a difference that is rounding is erased."""
     if t.is_exact:
         b.trouble(b.op("ne", cast(Node, held), cast(Node, expected)))
         return
 
     def number() -> None:
-        off = Residue(b, t, sizes)
+        off = Residue(b, t, stmt)
         off.add(held, expected)
         off.judge(keep)
         if not b.way:
@@ -358,13 +355,15 @@ def nonzero(b: Builder, t: Scalar, x: Parts) -> Node:
 class Residue:
     """The judgement of a residue, as in `rvm.engines.heap`: of a number, or of all of an array."""
 
-    def __init__(self, b: Builder, t: Scalar, sizes: Held | None) -> None:
+    def __init__(self, b: Builder, t: Scalar, stmt: Free) -> None:
         self.b = b
         self.t = t
-        self.sizes = sizes
+        self.stmt = stmt
         self.gap, self.size = b.variable(I64, "gap"), b.variable(I64, "size")
         """The largest ones, as the bits of floats without signs: LLVM makes vectors of that."""
-        for variable in (self.gap, self.size):
+        self.own, self.others = b.variable(I64, "own"), b.variable(I64, "others")
+        """The largest gaps in parts of the value, and of those that are zero the largest gap."""
+        for variable in (self.gap, self.size, *((self.own, self.others) * stmt.returns)):
             b.set(variable, b.i64(0))
 
     def add(self, held: Parts, expected: Parts, off: Node | None = None) -> None:
@@ -374,7 +373,13 @@ class Residue:
         if off is not None:
             gap = b.select(off, gap, constant(0.0, F64))
         size = b.select(b.op("ford", size, size), size, constant(0.0, F64))
-        for variable, found in ((self.gap, gap), (self.size, size)):
+        largest = [(self.gap, gap), (self.size, size)]
+        if self.stmt.returns:
+            zero = constant(0.0, F64)
+            sized = b.op("fgt", size, zero)
+            largest.append((self.own, b.select(sized, b.op("fdiv", gap, size), zero)))
+            largest.append((self.others, b.select(sized, zero, gap)))
+        for variable, found in largest:
             bits = b.op("bitcast", b.intrinsic("fabs", found), kind=I64)
             b.set(variable, b.intrinsic("smax", b.get(variable), bits))
 
@@ -387,11 +392,12 @@ class Residue:
         # Whatever compares with no number is not finite.
         b.trouble(b.invert(b.op("flt", gap, INFINITY)))
         b.trouble(b.op("feq", tolerance, zero))
-        if self.sizes is None:
+        if self.stmt.judged is None:
             b.trouble(b.op("feq", tolerance, constant(context.EDITED, F64)))
             accepted()
+            self._note_away(tolerance, expected)
             return
-        size, updates = (b.get(b.scalars[p.reg][0]) for p in self.sizes)
+        size, updates = (b.get(b.scalars[p.reg][0]) for p in self.stmt.judged)
         size = b.larger(size, expected)
         turned = b.op("fge", updates, constant(TURNED, F64))
         b.trouble(b.op("and", turned, b.op("fgt", gap, zero)))
@@ -404,7 +410,22 @@ class Residue:
         lost = b.op("fgt", gap, b.op("fmul", constant(LOST, F64), expected))
         b.trouble(b.op("and", lost, b.op("fgt", expected, zero)))
         accepted()
-        drift = b.op("fdiv", gap, allowed)
+        self._note(b.op("fdiv", gap, allowed))
+        self._note_away(tolerance, expected)
+
+    def _note_away(self, tolerance: Node, largest: Node) -> None:
+        """Note how far an adjoint's values are from their start, as `rvm.numbers.rounding.away`."""
+        if not self.stmt.returns:
+            return
+        b, zero = self.b, constant(0.0, F64)
+        own, others = (b.op("bitcast", b.get(v), kind=F64) for v in (self.own, self.others))
+        beside = b.select(b.op("fgt", largest, zero), b.op("fdiv", others, largest), zero)
+        found = b.op("fdiv", b.larger(own, beside), constant(return_limit(self.t), F64))
+        self._note(b.select(b.op("flt", tolerance, INFINITY), found, zero))
+
+    def _note(self, drift: Node) -> None:
+        """Note a residue in parts of what is allowed."""
+        b = self.b
         if b.lanes:
             b.set(b.drift, b.larger(drift, b.get(b.drift)))
         else:

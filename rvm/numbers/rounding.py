@@ -9,9 +9,10 @@ had, so decisions do not depend on its units as long as numbers are normal.
   that it has had, in present units (`rvm.image.sizes`).  With a tolerance it is |r| <= tolerance S.
 - A value that was passed to a call, which must not change it: the same, with the larger of the old
   and the new value as S, and `PASSED` updates.
-- The values of a gradient: `RETURN`, as a fraction of the initial values.  If they are further off,
-  the limit applies to the effect on the gradient g, by tangents (`rvm.derive.estimate`):
-  `AGREEMENT` |g|; with a tolerance it applies to the whole estimated error of g: tolerance |g|.
+- The values of a gradient, parameters and ancillas that are made with a value: `RETURN`, as a
+  fraction of the initial values.  If they are further off, the limit applies to the effect on the
+  gradient g, by tangents (`rvm.derive.estimate`): `AGREEMENT` |g|; with a tolerance it applies to
+  the whole estimated error of g: tolerance |g|.
 
 A tolerance of 0 demands equality of bits everywhere: of ancillas, and of a gradient's values.
 """
@@ -136,6 +137,20 @@ def return_limit(t: Scalar) -> float:
 def agreement_limit(coarse: bool) -> float:
     """`AGREEMENT`; for f32, which has half the digits, its root."""
     return AGREEMENT**0.5 if coarse else AGREEMENT
+
+
+def away(t: Scalar, gaps: Any, sizes: Any) -> Any:
+    """The largest distance of numbers from where they began, in parts of the one allowed.
+
+    They are measured as in `returned`: each by its own size at the start, and one that began as
+    zero by the largest; if all did, that is not seen here.  Numbers are along the first axis.
+    """
+    with np.errstate(all="ignore"):
+        sizes = np.where(sizes > 0, sizes, 0.0)
+        own = np.max(np.where(sizes > 0, gaps / sizes, 0.0), axis=0)
+        largest = np.max(sizes, axis=0)
+        others = np.max(np.where(sizes > 0, 0.0, gaps), axis=0)
+        return np.maximum(own, np.where(largest > 0, others / largest, 0.0)) / return_limit(t)
 
 
 def returned(

@@ -20,6 +20,7 @@ from rvm.derive.taylor.walk import Walk
 from rvm.expr import Place
 from rvm.image import image_of
 from rvm.program import Function, Program
+from rvm.stmt import Free
 from rvm.transform.duals import bar_slots, reachable
 from rvm.types import Stack, elem_of
 
@@ -91,9 +92,9 @@ def _has_returning(pull: Pullback) -> bool:
     if pull.options.strict or not _has_inexact_ancillas(target.program, target.name):
         return False
     image = image_of(pull.program)
-    return any(
-        image.code(name, False).sizes.returning for name in image.reachable(pull.adjoint.name)
-    )
+    codes = [image.code(name, False) for name in image.reachable(pull.adjoint.name)]
+    stmts = (code.stmts(pc)[0] for code in codes for pc in range(len(code)))
+    return any(isinstance(stmt, Free) and stmt.returns for stmt in stmts)
 
 
 def _has_inexact_ancillas(program: Program, name: str) -> bool:

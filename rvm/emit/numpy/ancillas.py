@@ -68,6 +68,7 @@ def give_up(p: LaneValues, stmt: Free | Drop) -> None:
 def _check(p: LaneValues, stmt: Free, register: Register, name: str) -> None:
     assert stmt.value is not None
     sizes = "".join(f", {p.lanes(size).text}" for size in stmt.judged or ())
+    sizes += ", returns=True" * stmt.returns
     t = p.bind(system(elem_of(register.type)))
     if isinstance(register.type, Scalar):
         # The same calls on the same values have given the same bits.

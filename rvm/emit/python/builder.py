@@ -409,6 +409,7 @@ class PythonBuilder(Builder):
             given = stmt.value
             if stmt.judged is not None:
                 more = "".join([", ''", *(f", {self.names[p.reg]}" for p in stmt.judged)])
+            more += ", returns=True" * stmt.returns
         logged = ", logged=True" * (self.way > 0)
         more += logged
         if isinstance(t, Stack):

@@ -22,7 +22,7 @@ from rvm.engines.python import execute
 from rvm.engines.support import SUPPORT, Trouble, defined_in
 from rvm.numbers import NumberSystem
 from rvm.numbers.base import differing
-from rvm.numbers.rounding import allowance, extent, is_lost
+from rvm.numbers.rounding import allowance, away, extent, is_lost
 from rvm.numbers.support import NAMES
 
 Lanes = Any
@@ -237,21 +237,33 @@ class Context:
 
 
 def residues(
-    ctx: Context, sys: NumberSystem, held: Lanes, expected: Any, w: int, *sizes: Any
+    ctx: Context,
+    sys: NumberSystem,
+    held: Lanes,
+    expected: Any,
+    w: int,
+    *sizes: Any,
+    returns: bool = False,
 ) -> None:
     """Failing where a freed value is not close enough to the expected one; residues are counted.
 
-    `sizes` are the recorded sizes, in each lane or in all; none: it only needs to be finite.
+    `sizes` are the recorded sizes, in each lane or in all; none: it only needs to be finite.  For
+    `returns` see `rvm.engines.heap.residue`.
     """
     off = differing(held, expected, bits=ctx.tolerance == 0)
     if 1 not in off.tobytes():
         return
     if sys.exact or ctx.tolerance == 0:
         must(by_lane(~off, w), w)
-    gap = np.where(off, extent(np.subtract(held, expected)), 0.0).reshape(-1, w).max(axis=0)
+    gaps = np.where(off, extent(np.subtract(held, expected)), 0.0).reshape(-1, w)
+    gap = gaps.max(axis=0)
     must(np.isfinite(gap), w)
+    if sizes or returns:
+        expected_sizes = extent(np.broadcast_to(expected, held.shape)).reshape(-1, w)
+    if returns and ctx.tolerance != np.inf:
+        ctx.note(away(sys.type, gaps, expected_sizes))
     if sizes:
-        expects = extent(np.broadcast_to(expected, held.shape)).reshape(-1, w).max(axis=0)
+        expects = expected_sizes.max(axis=0)
         size = np.maximum(sizes[0], expects)
         allowed = allowance(sys.type, size, sizes[1], ctx.tolerance)
         must((gap <= allowed) & ~is_lost(gap, expects), w)
@@ -273,12 +285,13 @@ def drop_lanes(
     expected: Any,
     w: int,
     *sizes: Any,
+    **how: bool,
 ) -> None:
     """Check that an array has this shape and these values in every lane."""
     if held.shape[:-1] != shape:
         raise Trouble
     fits(held, expected)
-    residues(ctx, sys, held, np.asarray(expected, sys.dtype), w, *sizes)
+    residues(ctx, sys, held, np.asarray(expected, sys.dtype), w, *sizes, **how)
 
 
 def erased(ctx: Context, bits: int, held: Lanes, w: int) -> None:

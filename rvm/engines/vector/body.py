@@ -92,6 +92,7 @@ class End:
     held: Place
     value: Expr | None
     sizes: tuple[Expr, ...] = ()
+    returns: bool = False
 
     @property
     def uses(self) -> tuple[Expr, ...]:

@@ -92,7 +92,8 @@ def _end(p: LoopPrinter, item: End) -> None:
         p.lines.append(f"erased(_ctx, {t.bits}, {p.vector(item.held)}, {p.wide})")
     elif p.known.number(item.value) != p.known.number(item.held):
         sizes = map(p.vector, item.sizes)
-        given = ", ".join([p.vector(item.held), p.lanes(item.value).text, p.wide, *sizes])
+        how = ["returns=True"] * item.returns
+        given = ", ".join([p.vector(item.held), p.lanes(item.value).text, p.wide, *sizes, *how])
         p.lines.append(f"residues(_ctx, {p.bind(system(t))}, {given})")
     else:
         return

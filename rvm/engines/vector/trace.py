@@ -270,9 +270,11 @@ class Trace:
     def _end(self, pc: int, stmt: Free | Drop) -> None:
         value = stmt.value if isinstance(stmt, Free) else None
         judged = (stmt.judged or ()) if isinstance(stmt, Free) else ()
+        returns = isinstance(stmt, Free) and stmt.returns
         given = None if value is None else self._value(value)
         held = self._now(self._slot(stmt.reg))
-        self._item(End(self._arm, pc, held, given, tuple(self._value(s) for s in judged)))
+        sizes = tuple(self._value(s) for s in judged)
+        self._item(End(self._arm, pc, held, given, sizes, returns))
         for place in (stmt.reg, *(stmt.held or ())):
             if place.reg in self.slots:
                 self.slots[place.reg].ops.add("")

@@ -14,6 +14,7 @@ import numpy as np
 
 from rvm.derive.estimate import check_returned
 from rvm.derive.evidence import Evidence, again
+from rvm.derive.gate import later
 from rvm.derive.named import add_seeds, bar_layout, zero_dual
 from rvm.faults import InvertibilityError, UsageError
 from rvm.pebble.bridge.runs.functions import FunctionSteps, Raw, prepared, shadow
@@ -128,7 +129,10 @@ class FunctionAdjoints:
         self.moves = moves
         self.function = moves.function
         self.adjoint = program.function(name)
-        self.run = prepared(program, name, False, handle.options, calls)
+        self.drifts: list[float] = []
+        """The largest residue of each run back, in parts of the allowed one."""
+        options = later(handle.options)
+        self.run = prepared(program, name, False, options, calls, self.drifts)
         self.slots = bar_slots(self.function)
         own = moves.step
         carrying = [k for k in own.y if k in self.slots]
@@ -209,13 +213,14 @@ class FunctionAdjoints:
         def evidence() -> Evidence:
             function = self.function
             seeds = {s: zero_dual(function, s, start[s]) for s in bar_slots(function)}
-            for s, zero in seeds.items():
-                seeds[s] = [1.0] * len(zero) if isinstance(zero, list) else zero + 1
+            for s, _ in self.pairs:
+                seeds[s] = seeds[s] + 1
             known = Evidence(handle.program, handle.name, False, handle.options, start, seeds, {})
             return replace(known, found=again(known))
 
         try:
-            check_returned(self.function, start, regs, handle.options, evidence)
+            drift = self.drifts.pop()
+            check_returned(self.function, start, regs, handle.options, evidence, drift=drift)
         except InvertibilityError as error:
             told(error, f"the adjoint of step {k}")
             raise

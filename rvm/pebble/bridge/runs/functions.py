@@ -41,9 +41,17 @@ Callee = Callable[[list[Any]], list[Any]]
 """A prepared call."""
 
 
-def prepared(program: Program, name: str, undo: bool, options: Options, calls: float) -> Callee:
+def prepared(
+    program: Program,
+    name: str,
+    undo: bool,
+    options: Options,
+    calls: float,
+    drifts: list[float] | None = None,
+) -> Callee:
     """A function in one direction, called about so often on its parameters' raw registers.
 
+    Each call appends its largest residue, in parts of the allowed one, to `drifts`.
     What binding does for each call (names, types, shapes, overlaps) is done once, by whoever calls:
     the registers have to be what binding would make of them, arrays without gaps, and of the same
     shapes in all calls.
@@ -54,21 +62,26 @@ def prepared(program: Program, name: str, undo: bool, options: Options, calls: f
         code.image.heat[name] = max(WARM, code.image.heat[name])
     ready: list[Any] = []
     """Launches of calls, and the memory for their parameters."""
+    noted: Callable[[float], None] = (lambda _: None) if drifts is None else drifts.append
 
     def call(regs: list[Any]) -> list[Any]:
         if not ready:
             launch = launch_of(code, options)
             if launch is None:
-                return Run(program, name, regs, options, undo=undo).regs
+                run = Run(program, name, regs, options, undo=undo)
+                noted(run.rounding.drift)
+                return run.regs
             ready[:] = launch, sum(map(byte_size, regs))
         launch, live = ready
         flight = launch.run_registers(regs, live, options)
         if flight.done:
             launch.results(flight, regs)
+            noted(flight.drift)
             return regs
         machine = Machine.entered(program, name, regs, options, undo)
         flight.land(machine.state)
         machine.run()
+        noted(machine.state.account.drift)
         return machine.state.frames[0].regs[: len(regs)]
 
     return call
