@@ -6,7 +6,7 @@ import math
 import random
 import re
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rvm_tools.cells import read_table
 from rvm_tools.debug import Session
 from rvm_tools.debug.texts import raw_text
 from rvm_tools.literals import read_literal
@@ -238,32 +239,122 @@ WRITTEN: dict[str, Any] = {
     "true": True,
     "3+0j": 3 + 0j,
     '"3"': "3",
+    "-0": 0,
+    "0x1f": 31,
+    "1_000": 1000,
+    "+5": 5,
+    "18446744073709551615": 2**64 - 1,
+    "9223372036854775809": 2**63 + 1,
+    "1e-400": Decimal("1e-400"),
+    "0.1000000000000000055511151231257828": Decimal("0.1000000000000000055511151231257828"),
+    "2.1019476964872256e-45": Decimal("2.1019476964872256e-45"),
+    "123456.123456789": Decimal("123456.123456789"),
+    "-0.1-1e-30j": complex(-0.1, -1e-30),
+    "9007199254740992j": complex(0, 2**53),
+    "1e23-0j": complex(1e23, -0.0),
+    "-0+1j": complex(-0.0, 1),
+    "inf-infj": complex(math.inf, -math.inf),
 }
 """Values in the text of a command, with numbers of Python that are the same."""
 
 
+NO_PARTS = (
+    *("9007199254740993+1j", "9007199254740993j", "-9007199254740993j", "0-9007199254740993j"),
+    *("1e400+1j", "1e400j", "1-1e400j", "nan+1e400j", "(1e400, 0)", "(0, -1e400)"),
+    *("(9007199254740993, 1)", "(1, 9007199254740993)", "(9007199254740993,1)'c128"),
+)
+"""Complex numbers whose parts are no f64."""
+BESIDE = ("0", "0.5", "-1", "1e300", "true", "2+1j", "3'fixed")
+"""Cells of another column, which make no difference."""
+
+
+def through_files(t: Scalar, folder: Path) -> dict[str, Callable[[str], list[Any]]]:
+    """The ways of the command line, which give all the numbers that they make of a text.
+
+    A number by itself, in lists and in files, and in arrays, beside other numbers.
+    """
+    given = PROGRAMS[t].program.function("main")
+    zero = read_literal("true" if t.is_bool else "0")
+    arrays = rvm.assemble(f"func main(x: {t}[n], m: {t}[k, l])\n").main.function
+
+    def one(value: Any) -> list[Any]:
+        made = {"x": value, "r": {"v": zero}, "other": read_literal("0")}
+        return [inputs_for(given, made, folder)["x"]]
+
+    def first(value: Any, name: str = "x", empty: str = "m") -> Any:
+        made = {name: value, empty: [] if empty == "x" else read_literal("zeros(0, 0)")}
+        found = inputs_for(arrays, made, folder)[name]
+        return system(t).to_python(found.flat[0].item())
+
+    def file(name: str, text: str) -> Path:
+        (folder / name).write_text(text)
+        return folder / name
+
+    def in_json(text: str) -> list[Any]:
+        quoted = text if re.fullmatch(r"-?[1-9][.e0-9]*|true", text) else f'"{text}"'
+        file("x.json", quoted)
+        file("xs.json", f"[{quoted}, 1]")
+        return [*one(read_literal("@x.json")), first(read_literal("@xs.json"))]
+
+    def in_a_table(text: str) -> list[Any]:
+        tables = [text, f"x\n{text}\n", f"{text}\n1\n", f"{text},1,1", f"# x\n\n{text}#\n1 \n"]
+        found = []
+        for table in tables:
+            file("x.csv", table)
+            found.append(first(read_literal("@x.csv")))
+            found.append(first(read_literal("@x.csv"), "m", "x"))
+        file("x.csv", text)
+        found += one(read_literal("@x.csv"))
+        for other in BESIDE:
+            file("x.csv", f"a,x,b\n{other},{text},{other}\n{other}, 1 ,-3\n")
+            found.append(first(read_literal("@x.csv:x")))
+        return found
+
+    return {
+        "written": lambda text: one(read_literal(text)),
+        "listed": lambda text: [first(read_literal(f"[{text}]"))],
+        "in JSON": in_json,
+        "in a table": in_a_table,
+    }
+
+
 @pytest.mark.parametrize("t", TYPES, ids=str)
 def test_the_command_line_takes_the_same(t: Scalar, tmp_path: Path) -> None:
-    function = PROGRAMS[t].program.function("main")
-    zero = "true" if t.is_bool else "0"
-
-    def given(value: Any) -> Any:
-        made = {"x": value, "r": {"v": read_literal(zero)}, "other": read_literal("0")}
-        return inputs_for(function, made, tmp_path)["x"]
-
-    def written(t: Scalar, text: str) -> Any:
-        return given(read_literal(text))
-
-    def in_a_file(t: Scalar, text: str) -> Any:
-        (tmp_path / "x.json").write_text(text)
-        return given(read_literal("@x.json"))
-
-    for text, v in WRITTEN.items():
+    ways = through_files(t, tmp_path)
+    for text, v in (WRITTEN | dict.fromkeys(NO_PARTS, "refused")).items():
         wanted = took(call, t, v)
-        assert took(written, t, text) == wanted, text
-        if '"' not in text:
-            quoted = text if re.fullmatch(r"[-+.e0-9]+|true", text) else f'"{text}"'
-            assert took(in_a_file, t, quoted) == wanted, text
+        for name, way in ways.items():
+            if set(text) & {"in JSON": {'"'}, "in a table": {'"', "("}}.get(name, set()):
+                continue
+            for found in took_all(way, text):
+                assert found == wanted, (name, text)
+
+
+def took_all(way: Callable[[str], list[Any]], text: str) -> set[str]:
+    try:
+        return set(map(repr, way(text)))
+    except rvm.InputError as error:
+        assert error.code == "I003", error
+        return {"refused"}
+
+
+@pytest.mark.parametrize("t", TYPES, ids=str)
+def test_typed_literals_are_held_to_the_same_rule(t: Scalar, tmp_path: Path) -> None:
+    """A log64's is its logarithm, which is an f64, a fixed's its raw integer, others' a number."""
+    ways = through_files(t, tmp_path)
+    stored = F64 if t.is_log else SCALARS["i64"] if t.is_fixed else t
+    for text, v in WRITTEN.items():
+        if not re.fullmatch(r"[-+.e\d]+(j|[-+][e\d]+j)?", text):
+            continue
+        wanted = took(call, stored, v)
+        if t.is_log and wanted != "refused":
+            wanted = repr(rvm.LogNumber(float(wanted)))
+        if t.is_fixed and wanted != "refused":
+            wanted = "refused" if "." in text or "e" in text else repr(rvm.Fixed(int(wanted)))
+        for name, way in ways.items():
+            assert took_all(way, f"{text}'{t}") == {wanted}, (name, text)
+        other = "i64" if t != SCALARS["i64"] else "f64"
+        assert took_all(ways["written"], f"1'{other}") == {"refused"}
 
 
 ALL = rvm.assemble(
@@ -351,6 +442,92 @@ def test_the_command_line_and_the_library_refuse_in_the_same_words(t: Scalar) ->
             except rvm.InputError as error:
                 said.append(error.message)
         assert len(said) != 1 and len(set(said)) <= 1, said
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> str:
+    """Numbers near the limits of types, and decimals near what is midway between two floats."""
+    bits = draw(st.sampled_from([7, 8, 15, 24, 31, 32, 53, 63, 64]))
+    whole = 2**bits + draw(st.integers(-2, 2))
+    tie = (2 ** draw(st.sampled_from([24, 53])) + draw(st.integers(0, 99))) * 2 + 1
+    scaled = Fraction(tie) * Fraction(2) ** draw(st.sampled_from([-1, -30, -60, -149 - 24, 40]))
+    side = Decimal(draw(st.integers(-1, 1))).scaleb(-70)
+    with localcontext(prec=200):
+        near = Decimal(scaled.numerator) / Decimal(scaled.denominator) * (1 + side)
+    made = draw(
+        st.sampled_from([str(whole), f"{whole}.0", str(near), f"{near:f}", repr(whole / 7)])
+    )
+    exponent = draw(st.sampled_from(["", "", "", "e300", "e-330", "e400", "e0"]))
+    sign = draw(st.sampled_from(["", "", "-", "+"]))
+    return f"{sign}{made}{'' if 'e' in made.lower() else exponent}"
+
+
+@examples(60)
+@given(st.lists(texts(), min_size=1, max_size=12), st.sampled_from(TYPES))
+def test_a_column_holds_what_a_list_of_its_texts_does(cells: list[str], t: Scalar) -> None:
+    """Each number by itself, in a column by itself, and with all others that the type takes."""
+    function = rvm.assemble(f"func main(x: {t}[n])\n").main.function
+
+    def read(value: Any) -> Any:
+        return inputs_for(function, {"x": value}, Path())["x"]
+
+    def column(cells: list[str]) -> Any:
+        return read(read_table("\n".join(["x", *cells]), Path("x.csv"), None)[1])
+
+    taken = []
+    for cell in cells:
+        try:
+            taken.append((cell, read(read_literal(f"[{cell}]")).item()))
+        except rvm.InputError as error:
+            assert error.code == "I003"
+            with pytest.raises(rvm.InputError, match=r"line 2, column 1 of x\.csv: ") as caught:
+                column([cell])
+            assert caught.value.code == "I003"
+            assert caught.value.message.endswith(error.message.partition(": ")[2])
+    found = column([cell for cell, _ in taken])
+    assert found.tobytes() == np.array([v for _, v in taken], found.dtype).tobytes()
+
+
+KINDS = ("?", *"bhiqBHIQ", "e", "f", "d", "g", "F", "D")
+IN_ARRAYS = (0, 1, -1, 1.5, -0.0, 200, 2**24 + 1, 2**53, 2.0**63, 0.1, math.inf, math.nan, 2j)
+
+
+@pytest.mark.parametrize("t", [t for t in TYPES if not (t.is_fixed or t.is_log)], ids=str)
+def test_a_file_of_an_array_gives_the_numbers_that_it_holds(t: Scalar, tmp_path: Path) -> None:
+    """What such a file holds is taken as the caller's own number is, or it is refused."""
+    function = rvm.assemble(f"func main(x: {t})\n").main.function
+    for kind in KINDS:
+        for v in IN_ARRAYS[: None if kind in "FD" else -1]:
+            with np.errstate(all="ignore"):
+                held = np.array(v).astype(kind)
+            np.save(tmp_path / "x.npy", held)
+
+            def read(t: Scalar, v: Any) -> Any:
+                return inputs_for(function, {"x": v}, tmp_path)["x"]
+
+            found = took(read, t, read_literal("@x.npy"))
+            wanted = took(call, t, held)
+            exact = wanted == "refused" or t.is_bool or complex(held) == complex(eval(wanted, NAN))
+            assert found == (wanted if exact else "refused") or "nan" in found, (kind, v)
+
+
+NAN = {"nan": math.nan, "inf": math.inf}
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize(
+    "made", ["zeros(0)", "ones(3)", "range(3)", "zeros(2, 2)", "ones(1, 2, 3)"]
+)
+def test_described_arrays_have_the_shape_that_is_written(made: str, rank: int) -> None:
+    function = rvm.assemble(f"func main(x: i64[{', '.join('abc'[:rank])}])\n").main.function
+    shape = tuple(map(int, re.findall(r"\d+", made)))
+    given = {"x": read_literal(made)}
+    if len(shape) == rank:
+        assert inputs_for(function, given, Path())["x"].shape == shape
+        return
+    with pytest.raises(rvm.InputError) as caught:
+        inputs_for(function, given, Path())
+    assert caught.value.code == "I004"
 
 
 # ---------------------------------------------------------------- arrays

@@ -22,7 +22,8 @@ from rvm.leaf.trace import called, constant, unequal
 from rvm.numbers.base import InexactSystem, nearest, shown
 from rvm.numbers.code import Body, codes_of, comparisons
 from rvm.numbers.elementary import text
-from rvm.numbers.floats import extremes, is_infinite
+from rvm.numbers.floats import extremes, is_infinite, rounded
+from rvm.types import F64 as F64_TYPE
 from rvm.types import Scalar
 
 
@@ -90,7 +91,7 @@ class LogSystem(InexactSystem):
     def raw(self, value: Any) -> float:
         if isinstance(value, (bool, complex)):
             raise ValueError(f"a typed literal of {self.type} is its logarithm, not {value}")
-        return float(value)
+        return rounded(value, F64_TYPE)
 
     def stored(self, name: str) -> str:
         return f"np.log({name}, dtype=np.{self.dtype.name})"

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from rvm_tools import show
+from rvm_tools.outputs import outputs, write
+from rvm_tools.values import assignments, inputs_for
 from sizes import thin
 from tools.running import rvm, rvm_json
+
+from rvm import assemble
+from rvm.numbers import system
+from rvm.types import SCALARS, Scalar
 
 CIPHER = """
 func cipher(text: u8[n], key: u8[m], count: i64)
@@ -256,3 +266,66 @@ def test_complex_numbers_in_a_table(here: Path) -> None:
     (here / "g.rasm").write_text("func f(x: f64[n])\n")
     message = rvm_json("run", "g.rasm", "x=@z.csv:j", code=1)["errors"][0]["message"]
     assert "complex" in message
+
+
+NUMBERS_OF = (*(t for t in SCALARS.values() if not t.is_bool), Scalar("fixed", 60))
+COLUMNS = ", ".join(f"x{k}: {t}[n]" for k, t in enumerate(NUMBERS_OF))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bits_of_all_types_are_read_back(here: Path, seed: int) -> None:
+    """Numbers at the limits of their types and any others, by themselves and beside all others."""
+    rng = np.random.default_rng(seed)
+    function = assemble(f"func f({COLUMNS})\n").f.function
+    values = [bits(rng, t)[:46] for t in NUMBERS_OF]
+    held = show.arrays(function, values)
+    for file in ("all.npz", "all.json", "all.csv"):
+        write(outputs([file], "results", False), held, lambda: show.as_json(function, values))
+        words = [f"{n}=@all.csv:{n}" for n in held] if ".csv" in file else [f"@{file}"]
+        compare(inputs_for(function, assignments(words, here), here), held)
+
+
+@pytest.mark.parametrize("t", NUMBERS_OF, ids=str)
+def test_bits_of_a_matrix_are_read_back(here: Path, t: Scalar) -> None:
+    function = assemble(f"func f(x: {t}[m, n], s: stack[{t}])\n").f.function
+    every = bits(np.random.default_rng(3), t)
+    for shape in ((len(every) // 3, 3), (1, len(every)), (len(every), 1)):
+        values = [every[: shape[0] * shape[1]].reshape(shape), every.tolist()]
+        held, plain = show.arrays(function, values), show.as_json(function, values)
+        for suffix in (".npy", ".json", ".csv"):
+            words = [f"{name}={name}{suffix}" for name in "xs"]
+            write(outputs(words, "results", False), held, plain.copy)
+            given = [word.replace("=", "=@") for word in words]
+            found = inputs_for(function, assignments(given, here), here)
+            if isinstance(found["s"], list):
+                found["s"] = list(map(system(t).from_python, found["s"]))
+            compare(found | {"s": np.array(found["s"], every.dtype)}, held)
+
+
+def bits(rng: np.random.Generator, t: Scalar) -> NDArray[Any]:
+    """Numbers of a type as they are stored: the limits, and random bits."""
+    dtype = system(t).dtype
+    found: NDArray[Any] = np.frombuffer(rng.bytes(40 * dtype.itemsize), dtype)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        ends = np.array([info.min, info.max, info.min + 1, info.max - 1, 0, 1], dtype)
+        return np.concatenate([ends, found])
+    parts = np.finfo(dtype)
+    real = parts.dtype.type
+    ends = np.array([0, -0.0, np.inf, -np.inf, np.nan, parts.max, parts.smallest_subnormal], real)
+    ends = np.concatenate(
+        [ends, -ends, real(2) ** (parts.nmant + 1) + np.arange(-2, 3, dtype=real)]
+    )
+    if dtype.kind == "c":
+        ends = np.stack([ends, rng.permutation(ends)], 1).ravel().view(dtype)
+    return np.concatenate([ends, found])
+
+
+def compare(found: dict[str, Any], held: Mapping[str, NDArray[Any]]) -> None:
+    """All bits but those of NaNs, which are one number, and the shapes."""
+    for name, want in held.items():
+        got = found[name]
+        assert got.shape == want.shape and got.dtype == want.dtype, name
+        kind = "f8" if want.dtype.kind == "c" else want.dtype
+        for a, b in zip(got.view(kind).ravel(), want.view(kind).ravel(), strict=True):
+            assert a.tobytes() == b.tobytes() or (a != a and b != b), (name, a, b)

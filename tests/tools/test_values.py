@@ -178,6 +178,12 @@ def test_npy_holds_storage(tmp_path: Path) -> None:
         (np.array([0.5, np.nan]), "f32", True),
         (np.array([1 + 1j]), "f64", False),
         (np.array([0, 1, 2]), "bool", False),
+        (np.array([1, 0]), "bool", True),
+        (np.array([1.0, 0.0]), "bool", False),
+        (np.array([True]), "bool", True),
+        (np.array([True]), "u8", False),
+        (np.array([True]), "c128", False),
+        (np.array([True]), "fixed", False),
         (np.array(["a"]), "f64", False),
     ],
 )

@@ -7,32 +7,25 @@ from __future__ import annotations
 
 import json
 import sys
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import rich_click as click
 from numpy.typing import NDArray
 
-from rvm.codes.words import count
 from rvm.faults import InputError
 from rvm.host.archives import read_array, read_arrays
 from rvm.host.read import DATA, read_bytes, read_stream
-from rvm_tools.literals import MAX_DEPTH, MAX_DIGITS, File, Typed, read_literal
+from rvm_tools.cells import Table, memory_for, read_table, unreadable
+from rvm_tools.literals import MAX_DEPTH, MAX_DIGITS, File, read_literal
 
-MAX_REASON = 300
-"""The number of characters of NumPy's message that are shown: it quotes lines of the file."""
 RAW = "raw:"
 """The prefix of a file whose bytes are the value."""
 STDIN = "-"
-MAX_CELL = 40
-"""The number of characters of a table cell that are shown."""
 SUFFIXES = (".npy", ".npz", ".csv", ".json")
 
 
@@ -47,18 +40,11 @@ class FileBytes(bytes):
     """The bytes of a file, still to be given a type."""
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """An array of plain numbers, i64 or f64, still to be given a type."""
-
-    array: NDArray[Any]
-
-
 def read_all(file: File, base: Path) -> dict[str, Any]:
     """Every named value of an `.npz` or `.json` file."""
     source = _split(file, base)
     path = source.path
-    with _memory(path):
+    with memory_for(path):
         if source.name is None and path.suffix == ".npz":
             return {k: Stored(v) for k, v in _arrays(source).items()}
         if source.name is None and path.suffix == ".json":
@@ -78,7 +64,7 @@ def read_all(file: File, base: Path) -> dict[str, Any]:
 def read_value(file: File, base: Path, parameter: str) -> Any:
     """The value in a file that `parameter` is to have."""
     source = _split(file, base)
-    with _memory(source.path):
+    with memory_for(source.path):
         return _value(source, parameter)
 
 
@@ -154,15 +140,6 @@ def _split(file: File, base: Path) -> _Source:
     return _Source(path, opened, name or None, regular=True, raw=raw)
 
 
-@contextmanager
-def _memory(path: Path) -> Iterator[None]:
-    """A context for reading a file, in which lack of memory is an error of the file."""
-    try:
-        yield
-    except MemoryError:
-        raise _failed(path, "no memory is left for it") from None
-
-
 def _pick(values: Any, name: str | None, path: Path, parameter: str) -> Any:
     if isinstance(values, Mapping) and name in values:
         return values[name]
@@ -175,25 +152,18 @@ def _pick(values: Any, name: str | None, path: Path, parameter: str) -> Any:
     )
 
 
-def _failed(path: Path, reason: object) -> InputError:
-    if isinstance(reason, OSError) and reason.strerror:
-        reason = reason.strerror.lower()
-    text = " ".join(str(reason).split()) or type(reason).__name__
-    return InputError("I011", f"can't read values from {path}: {text[:MAX_REASON]}")
-
-
 def _opened(source: _Source) -> Any:
     try:
         return read_array(source.opened, regular=source.regular)
     except (OSError, ValueError) as error:
-        raise _failed(source.path, error) from None
+        raise unreadable(source.path, error) from None
 
 
 def _arrays(source: _Source) -> dict[str, NDArray[Any]]:
     try:
         return read_arrays(source.opened, regular=source.regular)
     except (OSError, ValueError) as error:
-        raise _failed(source.path, error) from None
+        raise unreadable(source.path, error) from None
 
 
 def _standard_input() -> bytes:
@@ -212,14 +182,14 @@ def _bytes(source: _Source) -> bytes:
             return _standard_input()
         return read_bytes(source.opened, DATA, regular=source.regular)
     except OSError as error:
-        raise _failed(source.path, error) from None
+        raise unreadable(source.path, error) from None
 
 
 def _text(source: _Source) -> str:
     try:
         return _bytes(source).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _failed(source.path, error) from None
+        raise unreadable(source.path, error) from None
 
 
 def _json(source: _Source) -> Any:
@@ -227,100 +197,30 @@ def _json(source: _Source) -> Any:
     try:
         return json.loads(text, parse_float=Decimal)
     except (ValueError, ArithmeticError, RecursionError) as error:
-        raise _failed(source.path, error) from None
+        raise unreadable(source.path, error) from None
 
 
 def _plain(value: Any, path: Path, depth: int = 0) -> Any:
     """JSON as our literals: a string holds numbers that JSON lacks."""
     if depth > MAX_DEPTH:
-        raise _failed(path, "it is nested too deeply")
+        raise unreadable(path, "it is nested too deeply")
     if isinstance(value, dict):
         return {k: _plain(v, path, depth + 1) for k, v in value.items()}
     if isinstance(value, list):
         return [_plain(v, path, depth + 1) for v in value]
     if value is None:
-        raise _failed(path, "null is not a value")
+        raise unreadable(path, "null is not a value")
     if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) > MAX_DIGITS:
-        raise _failed(path, "a number is out of all range")
+        raise unreadable(path, "a number is out of all range")
     return read_literal(value, files=None) if isinstance(value, str) else value
 
 
-def _csv(source: _Source) -> Grid | list[Any]:
-    """The numbers of a table, comma-separated; one column or row is a vector.
-
-    Bools and numbers with a type, which NumPy does not read, are literals in lists.
-    """
-    path, column = source.path, source.name
-    numbered = [
-        (number, line)
-        for number, line in enumerate(_text(source).splitlines(), 1)
-        if line.strip() and not line.startswith("#")
-    ]
-    if not numbered:
-        return Grid(np.zeros(0))
-    header = [cell.strip().strip('"') for cell in numbered[0][1].split(",")]
-    has_header = not any(map(_is_number, header))
-    if column is not None and (not has_header or column not in header):
-        names = header if has_header else []
-        _pick(dict.fromkeys(names), column, path, column)
-    use = None if column is None else header.index(column)
-    body = numbered[1:] if has_header else numbered
-    if not body:
-        return Grid(np.zeros(0))
-    lines = [line for _, line in body]
-    # Whole numbers stay whole: those beyond i64 are u64, if none is below 0.
-    kinds = _SIGNED if any("-" in line for line in lines) else _UNSIGNED
-    for dtype in kinds:
-        try:
-            with warnings.catch_warnings():
-                # NumPy 1 takes 1.5 for the whole number 1, and only warns.
-                warnings.simplefilter("error", DeprecationWarning)
-                table = np.loadtxt(lines, dtype=dtype, delimiter=",", ndmin=2, usecols=use)
-        except (ValueError, OverflowError, DeprecationWarning) as error:
-            reason = error
-            continue
-        return Grid(table.reshape(-1) if 1 in table.shape else table)
-    wrong = _wrong_line(body, use)
-    if wrong:
-        raise _failed(path, wrong)
-    rows = [line.split(",") if use is None else [line.split(",")[use]] for line in lines]
-    cells = [[read_literal(cell.strip(), files=None) for cell in row] for row in rows]
-    if all(type(cell) is not bool and not isinstance(cell, Typed) for row in cells for cell in row):
-        raise _failed(path, reason)
-    if len(cells) == 1 or len(cells[0]) == 1:
-        return [cell for row in cells for cell in row]
-    return cells
-
-
-_SIGNED = (np.int64, np.float64, np.complex128)
-_UNSIGNED = (np.int64, np.uint64, np.float64, np.complex128)
-
-
-def _wrong_line(body: Sequence[tuple[int, str]], use: int | None) -> str:
-    """The error in the first wrong line of a table."""
-    first, wide = body[0][0], body[0][1].count(",") + 1
-    for number, line in body:
-        cells = line.split(",")
-        if use is None and len(cells) != wide:
-            return f"line {number} has {count(len(cells), 'number')}, and line {first} has {wide}"
-        if use is not None and len(cells) <= use:
-            return f"line {number} has {count(len(cells), 'number')}, too few for column {use + 1}"
-        for k, cell in enumerate(cells if use is None else cells[use : use + 1], use or 0):
-            if not _is_number(cell):
-                what = (
-                    f"`{cell.strip()[:MAX_CELL]}` is not a number" if cell.strip() else "is empty"
-                )
-                return f"line {number}, column {k + 1}: {what}"
-    return ""
-
-
-def _is_number(text: str) -> bool:
-    text = text.strip().partition("'")[0]
-    if text in ("true", "false"):
-        return True
-    is_complex = "j" in text and any(map(str.isdigit, text))  # `j` alone is a column's name
-    try:
-        complex(text) if is_complex else float(text)
-    except ValueError:
-        return False
-    return True
+def _csv(source: _Source) -> Table:
+    """A table, comma-separated, or a column of it."""
+    name = source.name
+    header, table = read_table(_text(source), source.path, name)
+    if name is not None:
+        _pick(dict.fromkeys(header), name, source.path, name)
+        table = replace(table, column=header.index(name))
+    table.check()
+    return table

@@ -10,7 +10,8 @@ from typing import Any
 from rvm_asm.inference import Given, given, literal
 
 from rvm.isa.functions.conversions import conversion_target
-from rvm_tools.files import Grid, Stored, read_value
+from rvm_tools.cells import Table
+from rvm_tools.files import Stored, read_value
 from rvm_tools.literals import File, MadeArray, Typed
 
 
@@ -33,9 +34,16 @@ def _hint(value: Any, name: str, base: Path) -> Any:
         return literal(0, len(value.sizes))
     if isinstance(value, (bytes, Stored)):
         return given(value if isinstance(value, bytes) else value.array)
-    if isinstance(value, Grid):
-        return literal(value.array.dtype.type(0).item(), value.array.ndim)
+    if isinstance(value, Table):
+        # The number that fewest types hold says which type all of them may have.
+        number = max(value.literals(), key=_breadth, default=0.0)
+        return _number(number, 1 if min(value.shape) <= 1 else 2)
     return _number(value)
+
+
+def _breadth(value: Any) -> int:
+    kinds: tuple[Any, ...] = (int, (Decimal, float), complex, (bool, Typed))
+    return max(k for k, kind in enumerate(kinds) if isinstance(value, kind))
 
 
 def _number(value: Any, depth: int = 0) -> Given:

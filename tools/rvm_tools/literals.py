@@ -7,7 +7,6 @@ below.  `rvm_tools.values` converts it to the type of a parameter.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +16,8 @@ from typing import Any, NoReturn
 from rvm_asm.characters import Misspelt, bytes_of, encoded
 
 from rvm.faults import InputError
+from rvm.numbers.floats import rounded
+from rvm.types import F64
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +141,11 @@ class Reader:
     def done(self) -> bool:
         return self.at >= len(self.text)
 
-    def fail(self, message: str, hint: str = _HINT) -> NoReturn:
-        """InputError I010 with the text and a mark under the position."""
+    def fail(self, message: str, hint: str = _HINT, code: str = "I010") -> NoReturn:
+        """InputError I010, or another, with the text and a mark under the position."""
         if self.name:
             message = f"`{self.name}`: {message}"
-        raise InputError("I010", message, notes=_marked(self.text, self.at), hint=hint)
+        raise InputError(code, message, notes=_marked(self.text, self.at), hint=hint)
 
     def value(self) -> Any:
         """The next value."""
@@ -251,26 +252,31 @@ class Reader:
             if self.accept("("):
                 return self._pair()
             return None
+        start = self.at
+        value = self._real(found)
+        more = _NUMBER.match(self.text, self.at)
+        if found["j"]:
+            value = complex(0.0, self._float(value, start))
+        elif more is not None and more["j"] and more[0][0] in "+-":
+            middle, imaginary = self.at, self._real(more)
+            # Not a sum: that would lose the sign of a zero real part.
+            value = complex(self._float(value, start), self._float(imaginary, middle))
+        return self._suffixed(value)
+
+    def _real(self, found: re.Match[str]) -> Any:
+        """The real number that was matched, which is then read."""
         value = _number(found)
         if value is None:
             self.fail("this number is out of all range")
         self.at = found.end()
-        if isinstance(value, (int, Decimal, float)):
-            rest = _NUMBER.match(self.text, self.at)
-            if rest is not None and rest["j"] and rest[0][0] in "+-":
-                self.at = rest.end()
-                # Not a sum: that would lose the sign of a zero real part.
-                imaginary = _number(rest)
-                if imaginary is None:
-                    self.fail("this number is out of all range")
-                value = complex(self._float(value), imaginary.imag)
-        return self._suffixed(value)
+        return value
 
     def _pair(self) -> Any:
         """`(re, im)`, or a number in brackets."""
-        value = self._part()
+        start, value = self.at, self._part()
         if self.accept(","):
-            value = complex(self._float(value), self._float(self._part()))
+            middle, imaginary = self.at, self._part()
+            value = complex(self._float(value, start), self._float(imaginary, middle))
         self.expect(")")
         return self._suffixed(value)
 
@@ -285,14 +291,17 @@ class Reader:
         self._depth -= 1
         return value
 
-    def _float(self, value: Any) -> float:
-        """A part of a complex number."""
+    def _float(self, value: Any, at: int) -> float:
+        """The part of a complex number that begins at a position; InputError I003 if no f64."""
         if not isinstance(value, (int, float, Decimal)):
             self.fail("a part of a complex number is a real number")
-        out = _finite(value)
-        if out is None:
-            self.fail("this number is out of all range")
-        return out
+        if not value:
+            return -0.0 if self.text.startswith("-", at) else 0.0
+        try:
+            return rounded(value, F64)
+        except ValueError as error:
+            self.at = at
+            return self.fail(str(error), "the parts of a complex number are f64", "I003")
 
     def _suffixed(self, value: Any) -> Any:
         suffix = _TYPE.match(self.text, self.at)
@@ -312,42 +321,28 @@ def _marked(text: str, at: int) -> tuple[str, str]:
     return shown, " " * (at - first + (1 if first else 0)) + "^"
 
 
+def plain_number(text: str) -> Any:
+    """The number that a text is, if it is a real one without a type and in range; else None."""
+    found = _NUMBER.fullmatch(text)
+    return None if found is None or found["j"] else _number(found)
+
+
 def _number(found: re.Match[str]) -> Any:
-    """The number that was matched; None if it is beyond MAX_DIGITS."""
-    text = found[0].replace("_", "")
+    """The real number that was matched, without `j`; None if it is beyond MAX_DIGITS."""
+    text = found[0].replace("_", "").removesuffix("j")
     if len(text) > MAX_DIGITS:
         return None
-    if found["j"]:
-        part = text[:-1]
-        value = float(part) if found["real"] in ("inf", "nan") else _finite(_decimal(part))
-        return None if value is None else complex(0.0, value)
     if found["int"]:
         return int(text, 0)
     if found["real"] in ("inf", "nan"):
         return float(text)
     if text.lstrip("+-").isdigit():
         return int(text)
-    return _decimal(text)
-
-
-def _decimal(text: str) -> Decimal | None:
-    """A decimal number; None if its exponent is beyond MAX_DIGITS."""
     try:
         value = Decimal(text)
     except InvalidOperation:
         return None
     return value if abs(value.adjusted()) <= MAX_DIGITS else None
-
-
-def _finite(value: Decimal | float | None) -> float | None:
-    """The nearest float; None for a finite number that is beyond all floats."""
-    if value is None:
-        return None
-    try:
-        out = float(value)
-    except OverflowError:
-        return None
-    return out if math.isfinite(out) or isinstance(value, float) else None
 
 
 def read_literal(text: str, files: str | None = "", name: str = "") -> Any:

@@ -7,7 +7,6 @@ numbers of another type (`3` for an f64, an int32 file for an i64) are converted
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,8 @@ from rvm.numbers.base import NumberSystem
 from rvm.program import Function, Layout, Record, head_text, type_text
 from rvm.run.binding import start_of
 from rvm.types import Array, Scalar, Stack, elem_of
-from rvm_tools.files import STDIN, FileBytes, Grid, Stored, read_all, read_value
+from rvm_tools.cells import Table
+from rvm_tools.files import STDIN, FileBytes, Stored, read_all, read_value
 from rvm_tools.literals import TEXT, File, MadeArray, Typed, read_literal
 
 
@@ -178,58 +178,47 @@ def _fields(layout: Record, name: str, value: Any) -> Mapping[str, Any]:
     return value
 
 
-def _plain(value: Any) -> Any:
-    """A NumPy number as the Python number it is."""
-    return value.item() if isinstance(value, (np.generic, np.ndarray)) else value
-
-
 def _wrong(name: str, wanted: str, message: object) -> InputError:
     return InputError("I003", f"`{name}` is {with_article(wanted)}: {message}")
 
 
 def raw_number(sys: NumberSystem, value: Any, name: str, wanted: str) -> Any:
     """A scalar as its register holds it."""
-    if isinstance(value, (Grid, Stored)):
-        if value.array.size != 1:
-            raise _wrong(name, wanted, f"the file holds {value.array.size} numbers")
-        return _plain(_converted(sys, value, name, wanted).reshape(()))
+    if isinstance(value, (Table, Stored)):
+        array = _read(sys, value, name, wanted)
+        if array.size != 1:
+            raise _wrong(name, wanted, f"the file holds {array.size} numbers")
+        return array.item()
     if isinstance(value, (list, dict, MadeArray)):
         kind = "a record" if isinstance(value, dict) else "an array"
         raise _wrong(name, wanted, f"{kind} is given for a number")
     if isinstance(value, bytes):
         raise _wrong(name, wanted, "a text is given for a number")
     try:
-        if isinstance(value, Typed):
-            return _typed(sys, value)
-        return sys.from_python(value)
+        return _held(sys, value)
     except (ValueError, TypeError, OverflowError) as error:
         raise _wrong(name, wanted, error) from None
 
 
-def _typed(sys: NumberSystem, given: Typed) -> Any:
-    """The raw value of a typed literal."""
-    t, value = sys.type, given.value
-    named = Scalar("fixed", 43) if given.type == "fixed" else None
-    if given.type != str(t) and not (named == t):
-        raise ValueError(f"{with_article(given.type)} is given")
-    if t.is_fixed:
-        if not isinstance(value, int):
-            raise ValueError("a literal of this type is its raw integer")
-        return _plain(np.int64(value))
-    return float(value) if t.is_log else sys.literal(value)
+def _held(sys: NumberSystem, value: Any) -> Any:
+    """A number as its register holds it; ValueError or TypeError if it does not."""
+    if not isinstance(value, Typed):
+        return sys.from_python(value)
+    named = Scalar("fixed", 43) if value.type == "fixed" else None
+    if value.type != str(sys.type) and not (named == sys.type):
+        raise ValueError(f"{with_article(value.type)} is given")
+    return sys.raw(value.value)
 
 
 def array_of(t: Array, wanted: str, name: str, value: Any) -> NDArray[Any]:
     """A list, made array or file contents as an array; InputError if that is impossible."""
     sys = system(t.elem)
     if isinstance(value, MadeArray):
-        value = Grid(_make(value))
-    if isinstance(value, (Grid, Stored)):
-        array = _converted(sys, value, name, wanted)
-        if isinstance(value, Grid) and array.ndim == 1 and t.rank == 2:
-            # A table of one row or one column: which it was is not known.
-            array = array.reshape(-1, 1) if array.size else array.reshape(0, 0)
-        return array
+        return _make(sys, value, name, wanted)
+    if isinstance(value, (Table, Stored)):
+        array = _read(sys, value, name, wanted)
+        one_line = isinstance(value, Table) and min(array.shape) <= 1
+        return array.reshape(-1) if one_line and t.rank == 1 else array
     if not isinstance(value, list):
         kind = (
             "a record"
@@ -247,13 +236,18 @@ def array_of(t: Array, wanted: str, name: str, value: Any) -> NDArray[Any]:
     return np.array(raws, sys.dtype).reshape(shape)
 
 
-def _make(made: MadeArray) -> NDArray[Any]:
+def _make(sys: NumberSystem, made: MadeArray, name: str, wanted: str) -> NDArray[Any]:
+    """The array that is described."""
     try:
-        if made.kind == "range":
-            return np.arange(made.sizes[0], dtype=np.int64)
-        return np.full(made.sizes, 0 if made.kind == "zeros" else 1, np.int64)
-    except (MemoryError, ValueError) as error:
+        if made.kind != "range":
+            one = raw_number(sys, int(made.kind == "ones"), name, wanted)
+            return np.full(made.sizes, one, sys.dtype)
+        numbers = np.arange(made.sizes[0], dtype=np.int64)
+    except (MemoryError, OverflowError, ValueError) as error:
         raise InputError("I004", f"an array of these lengths can't be made: {error}") from None
+    if sys.type.is_fixed or sys.type.is_log:
+        return np.array([raw_number(sys, v, name, wanted) for v in numbers.tolist()], sys.dtype)
+    return _read(sys, Stored(numbers), name, wanted)
 
 
 def _shape(value: Any, name: str, wanted: str) -> tuple[int, ...]:
@@ -276,27 +270,25 @@ def _leaves(value: Any) -> Any:
         yield value
 
 
-def _converted(sys: NumberSystem, value: Grid | Stored, name: str, wanted: str) -> NDArray[Any]:
-    """An array in the storage of a type, if no number changes by that."""
+def _read(sys: NumberSystem, value: Table | Stored, name: str, wanted: str) -> NDArray[Any]:
+    """The contents of a file in the storage of a type, if no number changes by that."""
+    if isinstance(value, Table):
+        try:
+            return value.array(sys, lambda v: _held(sys, v))
+        except ValueError as error:
+            raise _wrong(name, wanted, error) from None
     array = value.array
     if array.dtype.kind not in "biufc":
         raise _wrong(name, wanted, f"the file holds {array.dtype}, no numbers")
-    t = sys.type
-    if isinstance(value, Grid) and (t.is_fixed or t.is_log):
-        exact = [Decimal(v) if isinstance(v, float) else v for v in array.ravel().tolist()]
-        raws = [raw_number(sys, v, name, wanted) for v in exact]
-        return np.array(raws, sys.dtype).reshape(array.shape)
     if array.dtype == sys.dtype:
         return np.ascontiguousarray(array).reshape(array.shape)
+    if array.dtype.kind == "b" or (sys.type.is_bool and array.dtype.kind not in "iu"):
+        raise _wrong(name, wanted, f"the file holds {array.dtype}")
     if array.dtype.kind == "c" and sys.dtype.kind != "c":
         raise _wrong(name, wanted, "the file holds complex numbers")
     with np.errstate(all="ignore"):
         made = array.astype(sys.dtype)
-    # An f32 is what is nearest to a decimal in a text; a file of numbers must hold f32s already.
-    decimals = isinstance(value, Grid) and sys.dtype.kind == array.dtype.kind == "f"
-    if decimals and np.any(np.isinf(made) & np.isfinite(array)):
-        raise _wrong(name, wanted, f"a number is beyond the largest {t}")
-    if not decimals and not _equal(array, made):
+    if not _equal(array, made):
         raise _wrong(name, wanted, f"its dtype is {array.dtype}, and not every number fits")
     return made
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rvm.faults import InputError, RvmError, UsageError
-from rvm_tools.files import Grid, Stored, read_value
+from rvm_tools.cells import Table
+from rvm_tools.files import Stored, read_value
 from rvm_tools.literals import File, read_literal
 
 TERMS = {
@@ -132,7 +133,9 @@ def _numbers_of(text: str, what: str) -> Sequence[float] | Mapping[str, float]:
         value = read_value(File(text[1:]), Path(), what)
     else:
         value = read_literal(text if text[:1] in "[{" else f"[{text}]")
-    if isinstance(value, (Stored, Grid)):
+    if isinstance(value, Table):
+        value = value.literals()
+    if isinstance(value, Stored):
         value = value.array.tolist()
     listed = value.values() if isinstance(value, dict) else value
     if not isinstance(listed, Sequence | type({}.values())) or isinstance(listed, str):
