@@ -192,6 +192,10 @@ def _off(t: RegisterType, start: Any, ended: Any, others: Sequence[Any] | None) 
     with np.errstate(all="ignore"):
         for other in rest:
             gap = np.abs(other.astype(wide) - found.astype(wide))
+            if found.dtype.kind in "iu":
+                # Of large integers floats lose what is small, and of distant ones the difference.
+                near = np.abs(other.astype(np.int64) - found.astype(np.int64))
+                gap = np.where(gap < 2.0**62, near, gap)
             worst = np.maximum(worst, np.where(differing(found, other), gap, 0.0))
         was = _numbers(t, start)
         moved = (worst != 0) | (differing(found, was) if was.shape == found.shape else True)

@@ -11,47 +11,35 @@ for other processes.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache, partial, reduce
+from functools import reduce
 from math import log2
-from typing import cast
+from typing import Any, cast
 
 from rvm.expr import Apply, Const, Expr
 from rvm.image import Code, Image, Ready, image_of
+from rvm.image.nudges import PREFIX
+from rvm.isa.functions.conversions import conversion_target
 from rvm.isa.functions.formulas import rank
-from rvm.isa.rows import FUNCTIONS, FunctionRow, FunctionTable
-from rvm.isa.rules import elementwise
+from rvm.isa.rows import FUNCTIONS, FunctionRow
 from rvm.isa.shapes import Lengths, dims_of
 from rvm.isa.tangents import zero_like
 from rvm.isa.typing import apply, typed
-from rvm.leaf import Function
-from rvm.leaf.ops import I64 as I64_KIND
-from rvm.leaf.trace import Node, Table, bits, constant, equal, select, to_float, unequal
-from rvm.leaf.trace import apply as leaf
+from rvm.leaf.ops import limits
 from rvm.numbers import system
-from rvm.numbers.code import Body, coded, kind_of
-from rvm.numbers.code import Code as FunctionCode
-from rvm.numbers.complex_functions import by_parts
-from rvm.numbers.conversions import as_double, of_double
+from rvm.numbers.code import kind_of
+from rvm.numbers.complex_functions import WHOLE
 from rvm.program import Function as ProgramFunction
 from rvm.program import Program
 from rvm.stmt import Alloc, Call, Free, Map, Stmt, Update, When
 from rvm.types import BOOL, C128, F32, F64, I64, LOG64, Scalar, ValueType, elem_of
 
-NAME = re.compile(r"\.nudged (plain|sum|small|within)([0-9]+) ([0-9]+) ([0-9]+)")
-"""The prefix of the functions' names, which no text can use."""
-FRACTION = (1 << 52) - 1
-"""The bits of a number that do not depend on its unit, if that is a power of 2."""
-ROUNDING = (F64, F32, C128, LOG64)
-"""The types whose numbers are moved: all of ours that round."""
-TURNED = 3
-"""With every third seed, results of additions are moved to where they were rounded from: errors
-that always have the same sign, as where equal numbers are added, then get the opposite one."""
-FACTORS = 0x9E3779B97F4A7C15 - (1 << 64), 0xBF58476D1CE4E5B9 - (1 << 64)
-"""Odd numbers that mix bits; sources: D. Knuth, The Art of Computer Programming, vol. 3, section
-6.4; D. Stafford, Better bit mixing (2011)."""
+SUMMED = (F64, F32, C128)
+"""The types whose sums are those of the numbers that they hold."""
+ROUNDING = (*SUMMED, LOG64)
+"""The types whose numbers are moved in proportion to their size.  Those of fixed-point types are
+moved by whole units in the last place."""
 
 
 def nudged(program: Program, seed: int, steps: int = 1) -> Program:
@@ -96,7 +84,7 @@ class NudgedCode(Code):
         match stmt:
             case Update(dst, op, value) if self._rounds(dst):
                 made = apply(op, dst, value)
-                if made.type == dst.type:
+                if made.type == dst.type and not system(elem_of(cast(ValueType, dst.type))).exact:
                     return Map((dst,), (self._nudged(made),), ())
                 return Update(dst, op, self._nudged(value))
             case Map(dsts, values, inverse):
@@ -119,34 +107,131 @@ class NudgedCode(Code):
         if row.steps:
             return value
         inner = replace(value, args=tuple(map(self._nudged, value.args)))
-        if row.moves or _is_exact(value, row) or not any(map(self._rounds, value.args)):
+        if row.moves or _is_exact(value, row):
+            return inner
+        t = elem_of(cast(ValueType, value.type))
+        if conversion_target(value.fn) is not None:
+            return self._converted(value, inner, t)
+        if not any(map(self._rounds, value.args)) or (system(t).grain and _is_whole(row)):
             return inner
         if row.cancels:
             *before, x = inner.args
             below = apply("<", x, zero_like(x, elem_of(cast(ValueType, x.type))))
             moved = apply("select", below, self._by_one("plain", x), x)
             inner = replace(inner, args=(*before, moved))
-        t = elem_of(cast(ValueType, value.type))
-        if not row.is_elementwise and not t.is_log and rank(value.args[0]):
+        if system(t).grain and row.contracts and not rank(value):
+            return apply("sum", self._nudged(apply("*", *value.args)))
+        if row.is_elementwise:
+            moved = self._by_one(*_kind(value, row, t, inner))
+            if t.parts > 1 and value.fn == "**" and self._rounds(value.args[1]):
+                return self._power(moved, *value.args)
+            return moved
+        if t in SUMMED and rank(value.args[0]):
             if row.linear or row.contracts:
                 return self._by_one("within", inner, *_summed(value, row.contracts))
             if rank(value) < rank(value.args[0]):
                 return self._by_one("within", inner, *_multiplied(value))
-        known = value.args if row.is_elementwise else ()
-        if t.is_log or any(a.type is None or elem_of(a.type) != t for a in known):
-            known = ()
-        if known and value.fn in ("+", "-"):
-            a, b = known
-            return self._by_one("sum", inner, value, a, apply("neg", b) if value.fn == "-" else b)
-        kind = "small" if row.underflows and known and t in (F64, F32) else "plain"
-        return self._by_one(kind, inner, *known)
+        return self._by_one("plain", inner)
+
+    def _power(self, moved: Expr, x: Expr, y: Expr) -> Expr:
+        """A complex power, by the logarithm of its base where it is computed so.
+
+        There rounding grows with the exponent and with the logarithm.
+        """
+        c, z = _mark(y, C128), _mark(x, C128)
+        n = apply("floor", apply("real", c))
+        few = apply("<=", apply("abs", n), typed(Const(WHOLE), F64))
+        short = apply("and", apply("==", c, apply("c128", n)), few)
+        nothing = apply("==", z, typed(Const(0), C128))
+        found = self._nudged(apply("exp", apply("*", c, apply("log", z))))
+        return apply("select", apply("or", short, nothing), moved, found)
+
+    def _converted(self, value: Apply, inner: Apply, t: Scalar) -> Expr:
+        """A conversion, perturbed where the number would not come back from it."""
+        (x,) = value.args
+        was = elem_of(cast(ValueType, x.type))
+        if t == was:
+            return inner
+        if t.parts > 1:
+            return inner if was == F64 else apply(value.fn, self._nudged(apply("f64", x)))
+        if LOG64 in (t, was):
+            if t not in (LOG64, F64):
+                inner = replace(value, args=(self._nudged(apply("f64", x)),))
+            return self._by_one("small", inner, _mark(x, t))
+        held: Expr = value
+        if system(was).exact:
+            greatest = _greatest(was, t)
+            if greatest is None:
+                return inner
+            held = apply("min", value, greatest)
+        back = apply("==", apply(str(was), held), x)
+        return self._by_one("marked", inner, apply("select", back, *_marks(t)))
 
     def _by_one(self, kind: str, value: Expr, *known: Expr) -> Expr:
         """A value moved by a unit in the last place, or some."""
-        return apply(f".nudged {kind}{len(known)} {self.image.how}", value, *known)
+        return apply(f"{PREFIX}{kind}{len(known)} {self.image.how}", value, *known)
 
     def _rounds(self, value: Expr) -> bool:
-        return value.type is not None and elem_of(value.type) in ROUNDING
+        if value.type is None:
+            return False
+        t = elem_of(value.type)
+        return t in ROUNDING or bool(system(t).grain)
+
+
+def _is_whole(row: FunctionRow) -> bool:
+    """Whether a function is one of integers too, which does not round fixed-point numbers."""
+    return row.cost in ("MOVES", "ADDS") or (row.divides and not row.underflows)
+
+
+def _kind(value: Apply, row: FunctionRow, t: Scalar, inner: Expr) -> tuple[Any, ...]:
+    """How a result is moved, itself, and the numbers from which it is computed, of its type.
+
+    These are zeros and ones for numbers of other types, and factors that a product has twice.
+    """
+    known = value.args
+    alike = all(elem_of(cast(ValueType, x.type)) == t for x in known)
+    if t in SUMMED and alike and value.fn in ("+", "-"):
+        a, b = known
+        return "sum", inner, value, a, apply("neg", b) if value.fn == "-" else b
+    product = row.cost == "MULTS"
+    if not product:
+        # A power is lost where it is 0 and its base is not, whatever the exponent is.
+        known = known[:1]
+    made = [_mark(x, t, product) for x in known]
+    if not row.underflows:
+        return "plain", inner, *made
+    if not product or (system(t).grain and not alike):
+        return "small", inner, *made
+    return "quotient" if row.divides else "product", inner, *(made * 2)[:2]
+
+
+def _mark(x: Expr, t: Scalar, whole: bool = False) -> Expr:
+    """A number in a type, or what shows in it whether the number is zero.
+
+    Of a complex number whether the imaginary part is, unless it is the `whole`.
+    """
+    was = elem_of(cast(ValueType, x.type))
+    if was == t:
+        return x
+    if t.parts > was.parts:
+        return apply(str(t), x)
+    if t.parts < was.parts and not whole:
+        return apply("imag", x)
+    return apply("select", apply("==", x, typed(Const(0), was)), *_marks(t))
+
+
+def _marks(t: Scalar) -> tuple[Expr, Expr]:
+    return typed(Const(0), t), typed(Const(1), t)
+
+
+def _greatest(was: Scalar, t: Scalar) -> Const | None:
+    """The greatest number of a type that an exact type has room for; None if it has all others."""
+    most = limits(kind_of(was))[1] if was.bits > 1 else 1
+    if system(t).grain:
+        down = was.frac - t.frac
+        return Const(most >> down, t) if down > 0 and system(was).grain else None
+    spare = most.bit_length() - 1 - round(-log2(system(t).unit))
+    return Const((most >> spare << spare) * was.unit, t) if spare > 0 else None
 
 
 def _summed(value: Apply, contracts: bool) -> tuple[Expr, Expr]:
@@ -222,128 +307,7 @@ def _real(value: Expr, t: Scalar) -> Expr:
     return value if value.type == t else apply(str(t), value)
 
 
-@cache
-def _row(name: str, kind: str, count: int, seed: int, steps: int) -> FunctionRow:
-    return FunctionRow(
-        name,
-        1 + count,
-        elementwise("value"),
-        "x, moved by a unit in the last place or not",
-        code={"*": partial(_code, kind, count, seed, steps)},
-    )
-
-
-@cache
-def _table(seed: int, steps: int) -> Table:
-    """What of a seed comes into perturbed numbers, for machine code that all seeds share."""
-    turned = steps > 1 and seed % TURNED == 0
-    return Table(f"seed_{steps}", I64_KIND, (seed * FACTORS[1] % (1 << 63), int(turned)), True)
-
-
-def _code(kind: str, count: int, seed: int, steps: int, t: Scalar) -> FunctionCode:
-    """The function's code; as machine code it finds the seed in a table."""
-    kinds, table = (kind_of(t),) * (1 + count), _table(seed, steps)
-    sys = system(t)
-    least = sys.unit * sys.least if t in (F64, F32) else 0.0
-    by_value, by_table = (
-        _on(t, partial(_body, kind, given, steps, sys.unit, least))
-        for given in (table.values, table)
-    )
-    made = coded(f"nudged_{kind}{count}_{seed}_{steps}_{t}", by_value, kinds)
-    return replace(made, body=Function(f"nudged_{kind}{count}_{steps}_{t}", by_table, kinds))
-
-
-def _on(t: Scalar, body: Body) -> Body:
-    """A function of f64 numbers as one of a type's."""
-    if t.parts > 1:
-        return by_parts(lambda *z: (body(*(p[0] for p in z)), body(*(p[1] for p in z))))
-    if t.is_float and t.bits < 64:
-        return lambda *args: of_double(body(*(as_double(x, t) for x in args)), t)
-    return body
-
-
 def _is_exact(value: Apply, row: FunctionRow) -> bool:
     """Whether a function does not round here; a real number made of a complex one is rounded."""
     was, becomes = (elem_of(cast(ValueType, v.type)) for v in (value.args[0], value))
-    return row.exact and was.parts == becomes.parts
-
-
-def _body(
-    kind: str,
-    given: Table | Sequence[int],
-    steps: int,
-    unit: float,
-    least: float,
-    x: Node,
-    *known: Node,
-) -> Node:
-    """A perturbed number: for each step, a hash moves it up or down.
-
-    `known` are the values from which it is computed, without other rounding: for a sum, the sum and
-    its terms.
-    """
-    digits = bits(x) & FRACTION
-    for other in known:
-        digits = leaf("wmul", digits, FACTORS[1]) ^ (bits(other) & FRACTION)
-    salt, turned = _entries(given, steps)
-    mixed = leaf("wmul", digits ^ salt, FACTORS[0])
-    mixed = leaf("wmul", mixed ^ (mixed >> 29), FACTORS[1])
-    down = mixed >> 63
-    way = to_float((down << 1) + 1)
-    if steps > 1:
-        way = to_float((mixed >> (64 - steps.bit_length())) + down + 1)
-
-    def along() -> Node:
-        return way * to_float((down << 1) + 1)
-
-    def opposite() -> Node:
-        total, a, b = known
-        # Source: D. Knuth, The Art of Computer Programming, vol. 2, section 4.2.2, theorem B.
-        added = total - a
-        off = (a - (total - added)) + (b - added)
-        return along() * to_float((((bits(off) ^ bits(x)) >> 63) << 1) + 1)
-
-    if kind == "sum":
-        way = _chosen(turned, opposite, way)
-    # A step is between three quarters of a gap between numbers and one and a half.
-    moved = select(equal(x, 0.0), x, x + (x * (way * (0.75 * unit)) + way * least))
-    if kind == "sum":
-        total, a, b = known
-        return select(equal(total - a, b) & equal(total - b, a), x, moved)
-    if kind == "within":
-        total, off = known
-        return x + (total * (way * (0.75 * unit)) + off * _chosen(turned, along, way))
-    if kind == "plain":
-        return moved
-    lost = equal(x, 0.0)
-    for other in known:
-        lost = lost & unequal(other, 0.0)
-    return select(lost, way * least, moved)
-
-
-def _entries(given: Table | Sequence[int], steps: int) -> tuple[Node | int, Node | int]:
-    """What is mixed into digits, and whether additions are moved to where they were rounded from.
-
-    The latter is known where there is one step only: they are not.
-    """
-    if not isinstance(given, Table):
-        return given[0], given[1]
-    first, second = (given[constant(k, I64_KIND)] for k in range(2))
-    return first, second if steps > 1 else 0
-
-
-def _chosen(turned: Node | int, yes: Callable[[], Node], no: Node) -> Node:
-    if isinstance(turned, Node):
-        return select(unequal(turned, 0), yes(), no)
-    return yes() if turned else no
-
-
-def _on_demand(others: Callable[[str], FunctionRow | None], name: str) -> FunctionRow | None:
-    found = NAME.fullmatch(name)
-    if found is None:
-        return others(name)
-    kind, *numbers = found.groups()
-    return _row(name, kind, *map(int, numbers))
-
-
-FunctionTable.on_demand = staticmethod(partial(_on_demand, FunctionTable.on_demand))
+    return row.exact and was.parts <= becomes.parts

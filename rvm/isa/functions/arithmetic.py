@@ -110,6 +110,7 @@ enter(
     partials=lambda x: (None,),
     code={"*": moved},
     domain=(REAL,),
+    exact=True,
 )
 enter(
     "neg",

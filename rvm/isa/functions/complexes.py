@@ -73,6 +73,7 @@ enter(
     vjp=lambda g, re, im: (fn("real", g), fn("imag", g)),
     code=by_body("of", partial(apply, "complex"), F64.name, 2),
     mp="mpc",
+    exact=True,
     operands="re im",
 )
 enter(
@@ -86,6 +87,7 @@ enter(
     code=by_body("abs2", by_parts(lambda z: z[0] * z[0] + z[1] * z[1])),
     domain=(REAL,),
     mp=lambda x: abs(x) ** 2,
+    underflows=True,
 )
 enter(
     "angle",
@@ -95,4 +97,5 @@ enter(
     vjp=lambda g, z: (g * (fn("complex", 0.0, 1.0) * z / fn("abs", z) / fn("abs", z)),),
     code=by_body("angle", by_parts(lambda z: called(text("atan2"), z[1], z[0]))),
     mp="arg",
+    underflows=True,
 )

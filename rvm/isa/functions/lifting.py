@@ -62,6 +62,7 @@ enter(
     cost="MULTS",
     partials=lambda x, k: (k, x),
     partial="exact",
+    underflows=True,
 )
 enter(
     "lift_odd",

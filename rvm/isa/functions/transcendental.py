@@ -371,6 +371,7 @@ enter(
     pole=lambda n, x: _below(x),
     partial="exact",
     cancels=True,
+    underflows=True,
 )
 enter(
     "sech",
@@ -389,4 +390,5 @@ enter(
     "e to the power x as a log64, which holds x itself",
     cost="MOVES",
     code={"f64": moved},
+    exact=True,
 )
