@@ -54,6 +54,9 @@ class GenericText:
         self._inferred: dict[tuple[object, ...], str] = {}
         """Functions for arguments of the kinds of which there have been some."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return GenericText, (self._declarations, self._asked)
+
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the generic functions."""

@@ -1,5 +1,7 @@
 """Pickling of programs: as bytecode, with the modules that define their opcodes and functions.
 
+Generic functions are no bytecode: what their front end keeps of them is pickled beside it.
+
 Importing this module registers it with `pickle`.  A program that is unpickled repeatedly, as by
 pool workers for every task, is one object with one cache: code compiled for the first task serves
 the others.
@@ -8,9 +10,12 @@ the others.
 from __future__ import annotations
 
 import copyreg
+import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
+from typing import Any
 
 from rvm.codec.decode import decode
 from rvm.codec.encode import encode
@@ -22,17 +27,21 @@ from rvm.program import Program
 KEPT = 16
 """The number of recently unpickled programs that are remembered."""
 
-Reduced = tuple[Callable[[bytes, tuple[str, ...]], Program], tuple[bytes, tuple[str, ...]]]
+Reduced = tuple[Callable[..., Program], tuple[Any, ...]]
 
 
 def reduced(program: Program) -> Reduced:
     """The pickled form of a program. BytecodeError B018 if it cannot be stored as bytecode."""
-    made = once(program.cache, reduced, tuple, lambda: (encode(program), definers(program)))
-    return revived, made
+
+    def made() -> tuple[Any, ...]:
+        generics = b"" if program.generics is None else pickle.dumps(program.generics)
+        return encode(program), definers(program), generics
+
+    return revived, once(program.cache, reduced, tuple, made)
 
 
 @lru_cache(maxsize=KEPT)
-def revived(data: bytes, modules: tuple[str, ...]) -> Program:
+def revived(data: bytes, modules: tuple[str, ...], generics: bytes = b"") -> Program:
     """Unpickle a program, after importing the modules that define its opcodes and functions.
 
     BytecodeError B012, B013 if an opcode or a function is still unknown.
@@ -43,7 +52,8 @@ def revived(data: bytes, modules: tuple[str, ...]) -> Program:
         except ImportError:
             # The decoder names what is missing.
             continue
-    return decode(data)
+    program = decode(data)
+    return replace(program, generics=pickle.loads(generics)) if generics else program
 
 
 def definers(program: Program) -> tuple[str, ...]:

@@ -231,7 +231,8 @@ class ThereAndBack:
 
         if self.inout or options.tolerance is not None or rounding.drift > 1:
             finals = dict(zip(self.floats, regs[len(regs) - self.given :], strict=False))
-            check_returned(function, start, regs, options, evidence, finals, rounding.drift)
+            of = self.program, self.name
+            check_returned(*of, start, regs, options, evidence, finals, rounding.drift)
 
         def info() -> Info:
             return Info.of(rounding, judge=Judge(evidence, wrt))

@@ -72,7 +72,8 @@ Verdict = Callable[[float], None]
 
 
 def check_returned(
-    function: Function,
+    program: Program,
+    name: str,
     start: Sequence[Any],
     ended: Sequence[Any],
     options: Options,
@@ -84,32 +85,33 @@ def check_returned(
 
     `start` and `ended` are the raw values of the parameters' registers; `finals` are the known ones
     after the forward run, and missing ones are recomputed if needed. `drift` is that of the run
-    back, with options `later`. Values that came back confirm the adjoints, unless a tolerance
-    demands more than that guarantees. If they did not come back, the returned verdict judges other
+    back, with options `later`. Values that came back confirm the adjoints, unless more is demanded
+    than that guarantees. If they did not come back, the returned verdict judges other
     derivatives by the same limit.
     """
-    tolerance = options.tolerance
+    tolerance, function = options.tolerance, program.function(name)
     if tolerance == INFINITY:
         return None
     held: dict[int, float] = {}
     off = strays(function, start, ended, options, evidence, finals, held)
-    if not off and drift <= 1 and not is_demanding(function, options):
+    is_back, demanding = not off and drift <= 1, is_demanding(program, name, options)
+    if is_back and not demanding:
         return None
-    limit = agreement_limit(is_coarse(function)) if tolerance is None else tolerance
+    limit = tolerance or agreement_limit(is_coarse(function))
 
     def verdict(part: float | None) -> None:
         if part is None or not part <= limit:
-            raise refusal(function, start, ended, options, off[0] if off else None, part)
+            k = off[0] if off else None
+            raise refusal(function, start, ended, options, k, part, is_back)
 
-    if tolerance == 0:
+    if tolerance == 0 and not is_back:
         verdict(None)
-        return verdict
     known = evidence()
     estimate = Estimate(known, held)
     if not _within(estimate, tolerance, limit):
         held = largest_held(known)
         off = not_held(function, start, ended, known, off, held)
-        if not off and drift <= 1 and not is_demanding(function, options):
+        if not off and drift <= 1 and not demanding:
             return None
         estimate = Estimate(known, held)
     if not _within(estimate, tolerance, limit):
@@ -120,7 +122,7 @@ def check_returned(
 
 def _within(estimate: Estimate, tolerance: float | None, limit: float) -> bool:
     """Whether the part of a gradient to which a limit applies is within it."""
-    return estimate.returns_within(limit) if tolerance is None else estimate.part() <= limit
+    return estimate.part() <= limit if tolerance else estimate.returns_within(limit)
 
 
 def gradient_check(
@@ -149,7 +151,7 @@ def gradient_check(
             found = {k: ended[v] for k, v in slots.items()}
             return Evidence(program, source, False, options, start, seeds, found)
 
-        check_returned(function, start, ended, options, evidence, drift=drift)
+        check_returned(program, source, start, ended, options, evidence, drift=drift)
         if not options.strict:
             # The log of a strict run undoes it from the values that it has.
             _put_back(start[: function.n_args], ended)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rvm.derive.decisions import decides
 from rvm.derive.evidence import Evidence, held_at_end, raw_size
 from rvm.faults import InvertibilityError
 from rvm.numbers import system
@@ -27,7 +28,7 @@ from rvm.numbers.rounding import (
     return_limit,
     returned,
 )
-from rvm.program import Function, slots_of
+from rvm.program import Function, Program, slots_of
 from rvm.state import Options
 from rvm.transform.duals import bar_slots
 from rvm.transform.unread import gaining, unread
@@ -35,6 +36,8 @@ from rvm.types import F64, Array, Scalar, Stack, elem_of
 
 QUICK = (float, int)
 """Python's types of raw values that compare at once."""
+DECIDED = "a comparison, a step or an index of rounded numbers came out otherwise"
+LEFT = "ancillas did not return to their initial values"
 Finals = Mapping[int, Any]
 """The contents of the parameters' registers after the forward run, as far as known."""
 NONE: Finals = {}
@@ -47,12 +50,15 @@ def later(options: Options) -> Options:
     return replace(options, judged_later=True)
 
 
-def is_demanding(function: Function, options: Options) -> bool:
-    """Whether a tolerance demands more than restored values guarantee."""
+def is_demanding(program: Program, name: str, options: Options) -> bool:
+    """Whether more is demanded than restored values guarantee.
+
+    A tolerance may demand it. Besides, a run back may decide otherwise than the run forwards.
+    """
     tolerance = options.tolerance
-    if tolerance is None or tolerance == 0:
-        return False
-    return tolerance < agreement_limit(is_coarse(function))
+    if tolerance and tolerance < agreement_limit(is_coarse(program.function(name))):
+        return True
+    return not options.strict and decides(program, name)
 
 
 def strays(
@@ -172,6 +178,7 @@ def refusal(
     options: Options,
     k: int | None,
     part: float | None = None,
+    is_back: bool = False,
 ) -> InvertibilityError:
     """The error R017 for a register that is off (None: for none), and the gradient's error."""
     tolerance = options.tolerance
@@ -188,8 +195,8 @@ def refusal(
     if k is None and tolerance is None:
         return InvertibilityError(
             "R017",
-            "run back with the adjoints, ancillas did not return to their initial values: the "
-            "gradient cannot be trusted",
+            f"run back with the adjoints, {DECIDED if is_back else LEFT}: the gradient cannot be "
+            f"trusted",
             notes=told,
             hint=hint,
         )

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from rvm.codes.words import with_article
+from rvm.derive.decisions import decides
 from rvm.derive.estimate import Estimate, Verdict, check_returned
 from rvm.derive.evidence import Evidence, marks, muted, same
-from rvm.derive.gate import later, strays
+from rvm.derive.gate import is_demanding, later, strays
 from rvm.derive.left_out import left_out, slots_named
 from rvm.derive.named import add_seeds, by_parameter, named_duals, named_errors, zero_dual
 from rvm.derive.places import Named, find_place
@@ -222,11 +223,16 @@ class Pullback:
 
         `drift` is that of the run back.
         """
-        known = self._witness(found), self._finals(), drift
-        self.verdict = check_returned(self.function, self.start, regs, self.options, *known)
+        target, witness, finals = self.target, self._witness(found), self._finals()
+        known = self.start, regs, self.options, witness, finals, drift
+        self.verdict = check_returned(target.program, target.name, *known)
 
     def is_back(self, regs: Sequence[Any]) -> bool:
-        """Whether the values are where they began."""
+        """Whether the values are where they began, which confirms the adjoints."""
+        program, name = self.target.program, self.target.name
+        # Matrices are made without a log, in strict mode too.
+        if decides(program, name) or is_demanding(program, name, self.options):
+            return False
         known = self._finals()
         return not strays(self.function, self.start, regs, self.options, self._witness({}), known)
 

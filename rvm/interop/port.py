@@ -202,7 +202,8 @@ class Port:
             return Evidence(self.program, name, False, self.options, begun, seeds, found)
 
         begun = [start[k] for k in range(self.function.n_args)]
-        check_returned(self.function, begun, regs, self.options, evidence, ended, drift)
+        of = self.program, self.function.name
+        check_returned(*of, begun, regs, self.options, evidence, ended, drift)
         return [np.asarray(regs[self.bars[k]], self.dtype(k)) for k in self.smooth_inputs]
 
     def _values(self, inputs: Sequence[NDArray[Any]]) -> dict[int, Any]:

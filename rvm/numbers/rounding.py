@@ -164,8 +164,9 @@ def returned(
     """Whether raw numbers of type `t`, one or an array, ended within `limit` of where they began.
 
     Each is measured against its own first value; one that began as zero against the largest of its
-    array, which is taken along `axes` (all of them), or of what it `held` on the way.  Types that
-    do not round, and a limit of 0, demand equality; an infinity is near to itself alone, and a NaN
+    array, which is taken along `axes` (all of them), or of what it `held` on the way.  So are the
+    parts of a complex number, but a part that began as zero against the other.  Types that do not
+    round, and a limit of 0, demand equality; an infinity is near to itself alone, and a NaN
     to a NaN.
     """
     a, b = np.asarray(begun), np.asarray(ended)
@@ -181,7 +182,10 @@ def returned(
         along = tuple(range(a.ndim)) if axes is None else tuple(axes)
         largest = np.max(size, axis=along, keepdims=True, initial=0.0)
         scale = np.where(size == 0, np.maximum(largest, held), size)
-        near = (np.abs(b - a) <= limit * scale) & np.isfinite(scale)
+        near = np.isfinite(scale)
+        for one, other in ((a.real, b.real), (a.imag, b.imag)) if t.is_complex else ((a, b),):
+            own = np.where(one == 0, scale, np.abs(one))
+            near &= np.abs(other - one) <= limit * own
         return np.asarray(same | near | ((a != a) & (b != b)))
 
 

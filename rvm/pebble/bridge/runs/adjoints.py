@@ -219,8 +219,9 @@ class FunctionAdjoints:
             return replace(known, found=again(known))
 
         try:
+            known = start, regs, handle.options, evidence
             drift = self.drifts.pop()
-            check_returned(self.function, start, regs, handle.options, evidence, drift=drift)
+            check_returned(handle.program, handle.name, *known, drift=drift)
         except InvertibilityError as error:
             told(error, f"the adjoint of step {k}")
             raise
