@@ -194,3 +194,14 @@ def test_breakpoints_in_generic_text(place: str) -> None:
         session.resume()
     every = ["square[f64]", "square[f32]", "square[i64]"]
     assert met == ([place] if place in every else every)
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_generic_functions_are_pickled(protocol: int) -> None:
+    lib = pickle.loads(pickle.dumps(LIB, protocol))
+    assert lib == LIB and lib.generics == LIB.generics
+    assert set(lib.having("axpy[f32]")) == set(LIB.having("axpy[f32]"))
+    given = {"y": np.ones(2), "a": 2, "x": np.ones(2)}
+    for made in (LIB.axpy, ~LIB.axpy, LIB.axpy.with_options(engine="reference")):
+        again = pickle.loads(pickle.dumps(made, protocol))
+        assert np.array_equal(again(**given).y, made(**given).y)

@@ -134,7 +134,7 @@ class Declarations:
         out.signatures, out.heads, out.made, out.generated, out.iterated = {}, {}, {}, [], {}
         out.macros, out.mapped = dict(self.macros), set()
         out.derivatives, out.scheduled = {}, 0
-        out.changed = {}
+        out.changed, out.specialise = {}, None
         return out
 
     def _include(self, node: Include, path: Path | None) -> None:

@@ -55,7 +55,7 @@ class GenericText:
         """Functions for arguments of the kinds of which there have been some."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return GenericText, (self._declarations, self._asked)
+        return GenericText, (self._declarations.again(), self._asked)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -324,7 +324,8 @@ class Region:
                 self._known(instr, (a, b))
                 brought = {b: a, a: b}
                 self._brought = {brought.get(r, r) for r in self._brought}
-                self._happened(MOVE, (a, b), {a: (one, two), b: (two, one)})
+                if a != b:
+                    self._happened(MOVE, (a, b), {a: (one, two), b: (two, one)})
                 return
         read, changed = self.items.touched(instr)
         self._known(instr, changed)

@@ -271,3 +271,26 @@ def test_rotations() -> None:
                 assert [h[n][k] for k in "abt"] == pytest.approx(
                     [g[n][k] for k in "abt"], abs=1e-11
                 )
+
+
+PAIRS = [row for row in SMOOTH if row.arity == 2]
+GRID = (-2.0, -1.5, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0)
+
+
+@thin
+@pytest.mark.parametrize("row", PAIRS, ids=lambda row: row.name)
+def test_hessians_are_symmetric_wherever_they_are_finite(row: FunctionRow) -> None:
+    """At zeros, kinks and negative numbers too, where derivatives are a matter of convention."""
+    f = rvm.assemble(f"func f(y: f64, a: f64, b: f64)\n    add y, {applied(row)}\n").f
+    for a, b in product(GRID, GRID):
+        at = {"y": 0.0, "a": a, "b": b}
+        mixed = []
+        try:
+            for method in ("forward-over-reverse", "taylor"):
+                h = f.hessian(at, loss="y", method=method)
+                mixed += [float(h["a"]["b"]), float(h["b"]["a"])]
+            mixed += [f.hvp({"b": 1.0}, at, loss="y").a, f.hvp({"a": 1.0}, at, loss="y").b]
+        except (rvm.MachineError, rvm.InvertibilityError):
+            continue
+        if all(map(math.isfinite, mixed)):
+            assert mixed == pytest.approx([mixed[0]] * 6, rel=1e-12, abs=1e-300), (a, b)

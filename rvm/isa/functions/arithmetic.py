@@ -54,8 +54,13 @@ def _power(x: Expr, y: Expr) -> Partials:
         by_y = x**y * fn("log", safe_divisor(x))
         return (y * _lowered(x, y), select(fn("==", x, 0j), fn("c128", 0.0), by_y, y))
     lowered = _lowered(x, y)
-    by_x = y * lowered if isinstance(y, Const) else fn("scaled", y, lowered, x)
-    return (by_x, x**y * fn("log", select(x > const(0, x), x, 1, x)))
+    if isinstance(y, Const):
+        return (y * lowered, None)
+    is_positive = x > const(0, x)
+    # The derivative by y is 0 elsewhere, and so is that of the factor y.
+    factor = select(is_positive, y, fn("detach", y), y)
+    by_x = fn("scaled", factor, lowered, x)
+    return (by_x, x**y * fn("log", select(is_positive, x, 1, x)))
 
 
 def _power_pole(x: Expr, y: Expr) -> Expr | None:
