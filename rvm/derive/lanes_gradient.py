@@ -313,7 +313,7 @@ class LaneJudge:
 
         self.error = by_parameter(function, errors, shown, wrt=self.names)
 
-    def _marks(self) -> list[object]:
+    def _marks(self) -> list[bytes]:
         return marks([*self.regs, *self.varying.values()])
 
     @property
