@@ -14,14 +14,14 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from rvm.codes.words import described, instead
-from rvm.faults import InputError, Where
+from rvm.codes.words import described, instead, plainly
+from rvm.faults import InputError, UsageError, Where
 from rvm.host.blocks import View, packed, unpacked
 from rvm.host.signals import at_once
 from rvm.image import Code
 from rvm.numbers.residue import Residue
 from rvm.numbers.rounding import TURNED
-from rvm.registry import executing, having
+from rvm.registry import ENGINES, executing, having
 
 SCALAR_BYTES = 8
 FRAME_BYTES = 512
@@ -85,14 +85,11 @@ class Options:
 
     def __post_init__(self) -> None:
         self._check_kinds()
-        if self.on_error not in ("back", "stop"):
-            hint = instead(self.on_error, ("back", "stop"), "")
-            raise InputError(
-                "I009", f'on_error is "back" or "stop", not {self.on_error!r}', hint=hint
-            )
-        if self.bits not in ("stated", "machine"):
-            hint = instead(self.bits, ("stated", "machine"), "")
-            raise InputError("I009", f'bits is "stated" or "machine", not {self.bits!r}', hint=hint)
+        for name, known in (("on_error", ("back", "stop")), ("bits", ("stated", "machine"))):
+            found = getattr(self, name)
+            if not isinstance(found, str) or found not in known:
+                what = f'{name} is "{known[0]}" or "{known[1]}", not {plainly(found)}'
+                raise InputError("I009", what, hint=instead(found, known, ""))
         if not self.checks and self.engine not in having("unchecked"):
             able = [n for n in having("unchecked") if n in executing()]
             raise InputError(
@@ -108,15 +105,18 @@ class Options:
                 raise InputError("I009", f"{name} is {limit}; it must be 0 or more")
 
     def _check_kinds(self) -> None:
-        """Raise InputError I009 if an option has the wrong type."""
-        for name in ("strict", "checks", "judged_later"):
+        """Raise InputError I009, for an engine UsageError U002, if an option has the wrong type."""
+        if not isinstance(self.engine, str):
+            what = f"an engine is given by its name, not as {described(self.engine)}"
+            raise UsageError("U002", what, hint=f"engines: {', '.join(ENGINES)}")
+        for name in ("strict", "checks", "judged_later", "error"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise _refused(name, getattr(self, name), "True or False")
         if self.tolerance is not None and not is_real(self.tolerance):
             raise _refused("tolerance", self.tolerance, "a real number, or None for the rules")
         for name in ("max_steps", "max_memory"):
             limit = getattr(self, name)
-            if limit is None or isinstance(limit, int):
+            if limit is None:
                 continue
             if not is_real(limit) or limit != limit or limit % 1:
                 raise _refused(name, limit, "a whole number, or None for no limit")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -404,6 +407,40 @@ def test_options_that_cannot_be_so_are_refused(option: dict[str, Any]) -> None:
     with pytest.raises(rvm.InputError) as caught:
         rvm.assemble(SUM).main(s=0, n=1, **option)
     assert caught.value.code == "I009"
+
+
+ODD_VALUES: tuple[Any, ...] = (
+    *(True, np.True_, 1, -1, 1.5, 1j, math.nan, math.inf, 10**400, None, "x", b"x"),
+    *([1], ["native"], {}, np.array([1, 2]), object()),
+)
+WAYS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
+    "call": lambda f, how: f(s=0.0, n=1, **how),
+    "machine": lambda f, how: f.machine(s=0.0, n=1, **how),
+    "map": lambda f, how: f.map.with_options(**how)(s=[0.0], n=1),
+    "block": lambda f, how: f.map.with_options(block=next(iter(how.values())))(s=[0.0], n=1),
+    "gradient": lambda f, how: f.with_options(**how).grad(s=0.0, n=1, loss="s"),
+}
+BOOLS = ("strict", "checks", "judged_later", "error")
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("option", [f.name for f in fields(rvm.Options)])
+def test_options_of_another_type_are_refused(option: str, way: str) -> None:
+    """No value of an option ends in an error of Python; bools are bools, and no numbers."""
+    f = rvm.assemble("func main(s: f64, n: i64)\n    add s, 1\n").main
+    for value in ODD_VALUES:
+        try:
+            WAYS[way](f, {option: value})
+            code = ""
+        except rvm.RvmError as error:
+            code = error.code
+        is_bool = isinstance(value, (bool, np.bool_))
+        if way != "block" and option in BOOLS and not is_bool:
+            assert code == "I009", value
+        elif way != "block" and option == "engine":
+            assert code == "U002", value
+        elif is_bool and (way == "block" or option not in BOOLS):
+            assert code == "I009", value
 
 
 @pytest.mark.parametrize("name", ENGINES)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.codes.words import count, described, instead
+from rvm.codes.words import count, described, instead, plainly
 from rvm.derive.estimate import gradient_check
 from rvm.faults import InputError, RvmError, UsageError
 from rvm.host.signals import Listening
@@ -24,7 +24,7 @@ from rvm.run.lane_binding import Lanes, values_of
 from rvm.run.lanes import LaneRun, run_lanes
 from rvm.run.machine import OPTION_NAMES
 from rvm.run.results import Info, Judge, Result
-from rvm.state import Options
+from rvm.state import Options, is_real
 from rvm.transform.programs import differentiated
 
 if TYPE_CHECKING:
@@ -93,16 +93,16 @@ class LaneMap:
     def __init__(
         self, handle: FunctionHandle, *, on_error: str = "raise", block: int | None = None
     ) -> None:
-        if on_error not in ("raise", "return"):
-            message = f'on_error of a map is "raise" or "return", not {on_error!r}'
+        if not isinstance(on_error, str) or on_error not in ("raise", "return"):
+            message = f'on_error of a map is "raise" or "return", not {plainly(on_error)}'
             raise InputError("I009", message, hint=instead(on_error, ("raise", "return"), ""))
-        if block is not None and not (isinstance(block, (int, np.integer)) and block >= 1):
+        if block is not None and not (is_real(block) and block >= 1 and block % 1 == 0):
             raise InputError(
                 "I009", f"`block` is a whole number of lanes, at least 1, not {described(block)}"
             )
         self.handle = handle
         self.on_error = on_error
-        self.block = block
+        self.block = None if block is None else int(block)
 
     @property
     def called(self) -> str:

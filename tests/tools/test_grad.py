@@ -255,9 +255,12 @@ class TestErrors:
             "        add x, 0.3\n        add y, x ** 2\n    end\n"
         )
         given = ("grad", "relax.rasm", "y=0", "x=1.1", "--loss", "y")
-        assert "R017" in rvm(*given, "n=100", code=4).stderr
-        found = rvm_json(*given, "n=100", code=4)
-        assert found["errors"][0]["code"] == "R017" and found["gradient"]["x"] > 1e6
+        for more in ([], ["--check"], ["--hessian"], ["--error"], ["--cost"]):
+            shown = rvm(*given, "n=100", *more, code=4)
+            assert "R017" in shown.stderr
+            assert "relax: y = " in shown.stdout and "adjoint" in shown.stdout
+            found = rvm_json(*given, "n=100", *more, code=4)
+            assert found["errors"][0]["code"] == "R017" and found["gradient"]["x"] > 1e6
         # dy/dx = Σ 2 x_k / 2ᵏ with x_k = 0.6 + 0.5 / 2ᵏ, which is 23/15 in the limit
         assert rvm_json(*given, "n=20")["gradient"]["x"] == pytest.approx(23 / 15, abs=1e-5)
 
