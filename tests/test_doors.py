@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import rvm
+from rvm.engines import executing
 from rvm.faults import AssemblyError, UsageError
 from rvm.run.machine import OPTION_NAMES
 
@@ -318,3 +320,32 @@ def test_wrong_times_and_programs_are_reported() -> None:
         with pytest.raises(TypeError, match="expected a program or a library, not") as caught:
             rvm.Machine(wrong)
         assert not INNARDS.search(str(caught.value))
+
+
+ODD = [
+    array("i", [1, 2]),
+    array("d"),
+    memoryview(b"abc"),
+    memoryview(array("d", [0.5])),
+    bytearray(2),
+]
+
+
+@pytest.mark.parametrize("value", ODD, ids=lambda v: f"{type(v).__name__} of {len(v)}")
+def test_buffers_that_are_no_numbers_are_refused_in_words(value: Any) -> None:
+    types = ("i32", "f64", "c128", "fixed", "log64", "bool")
+    for declared in (*types, "stack[i64]"):
+        f = rvm.assemble(f"func f(x: {declared})\n").f
+        for call in (f, f.machine):
+            with pytest.raises(rvm.InputError):
+                call(x=value)
+
+
+def test_an_engine_is_named_or_given() -> None:
+    f = rvm.assemble("func f(x: i64, n: i64)\n    for i = 1 to n\n        add x, i\n    end\n").f
+    for name in ("reference", "python", "vector", *executing()):
+        m = f.machine(x=0, n=9)
+        assert m.step() and m.use(name).run()["x"] == 45
+    with pytest.raises(rvm.UsageError) as raised:
+        f.machine(x=0, n=9).use("fast")
+    assert raised.value.code == "U002"

@@ -141,7 +141,7 @@ class Constants:
         self._depth += 1
         try:
             if self._depth > _MAX_DEPTH:
-                self._refuse(node, "this depends on too many other constants")
+                self._refuse(node, "this nests too deeply, or depends on too many other constants")
             return self._evaluate(node)
         finally:
             self._depth -= 1

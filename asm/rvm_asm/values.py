@@ -20,7 +20,18 @@ from rvm_asm.generics import FUNCTION, NUMBERS, Types
 from rvm_asm.literals import NO_NUMBER, TEXTS, WORDS, raw_constant
 from rvm_asm.messages import did_you_mean
 from rvm_asm.names import plain
-from rvm_asm.nodes import FieldStep, Lit, Node, Operator, Range, Ref, RefStep, ShapeStep, Sub
+from rvm_asm.nodes import (
+    Application,
+    FieldStep,
+    Lit,
+    Node,
+    Operator,
+    Range,
+    Ref,
+    RefStep,
+    ShapeStep,
+    Sub,
+)
 from rvm_asm.program import Declarations
 from rvm_asm.registers import RegisterWriter, TypeProblem
 from rvm_asm.scope import Alias, Binding, Length, NameGroup, Scope, Slot, leaves_of
@@ -138,8 +149,10 @@ class ValueReader:
                     self._unknown_function(node)
         if isinstance(node, Operator):
             links = _links(node)
-            if self._depth + len(links) >= MAX_DEPTH:
-                return self._chain(links)
+            if len(links) > MAX_LINKS:
+                height = max(_height(link.args[1]) for link in links)
+                if self._depth + len(links) + height >= MAX_DEPTH:
+                    return self._chain(links)
         self._depth += 1
         if self._depth > MAX_DEPTH:
             self.too_deep(node)
@@ -526,6 +539,12 @@ class ValueReader:
         at = node if at is None else at
         self.report.error(fault.code, fault.message, at.start, at.end, hint=fault.hint)
         raise Rejected
+
+
+def _height(node: Node) -> int:
+    """The number of levels of functions in an expression."""
+    args = node.args if isinstance(node, (Operator, Application)) else ()
+    return 1 + max(map(_height, args)) if args else 0
 
 
 def _links(node: Node) -> list[Operator]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from itertools import count as count_from
@@ -30,6 +31,8 @@ def plainly(value: Any) -> str:
         return value.__name__
     if value is None:
         return "none"
+    if isinstance(value, (array, memoryview)):
+        return plainly(value.tolist())
     if hasattr(value, "tolist"):
         if value.size > MOST_SHOWN:
             return f"{value.dtype.name} of shape {list(value.shape)}"
@@ -56,6 +59,8 @@ def described(value: Any) -> str:
         return f"the class {value.__name__}"
     if value is None:
         return "None"
+    if isinstance(value, (array, memoryview)):
+        return f"{type(value).__name__} {plainly(value)}"
     if getattr(value, "ndim", 0) > 0:
         return f"an array of shape {list(value.shape)} of {value.dtype.name}"
     kind = type(value.item() if hasattr(value, "item") else value).__name__

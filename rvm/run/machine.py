@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from rvm.codes.words import described
-from rvm.engines import ENGINES, counting, engine, having
+from rvm.engines import ENGINES, counting, having
+from rvm.engines import engine as engine_of
 from rvm.engines.protocol import Engine
 from rvm.faults import (
     InputError,
@@ -133,7 +134,7 @@ class Machine:
         self.program = program
         self.options = options
         self._own = own
-        self._engine: Engine = engine(options.engine)
+        self._engine: Engine = engine_of(options.engine)
         self._counts: Counts | None = None
         self._watchful: Engine | None = None
         self.state = State(Frame(code, regs), options)
@@ -260,10 +261,14 @@ class Machine:
 
     # ------------------------------------------------------------ going
 
-    def use(self, engine: Engine) -> Machine:
-        """Continue with another engine, in the same state."""
-        self._engine = engine
-        self._counts = None
+    def use(self, engine: Engine | str) -> Machine:
+        """Continue with another engine, or the one of that name, in the same state.
+
+        UsageError U002 if there is none of that name.
+        """
+        if isinstance(engine, str):
+            engine = engine_of(engine)
+        self._engine, self._counts = engine, None
         return self
 
     def count(self, counts: Counts | None = None) -> Counts:
@@ -280,7 +285,7 @@ class Machine:
     def _made(self, name: str) -> Engine:
         """The engine called `name`, or its counting variant if the machine counts."""
         if self._counts is None:
-            return engine(name)
+            return engine_of(name)
         return counting(name, self._counts)
 
     def step(self, n: int = 1) -> int:

@@ -8,6 +8,7 @@ import pytest
 from rvm_asm import assemble
 from sizes import thin, wide
 
+import rvm
 from rvm.faults import AssemblyError
 
 N = 5000
@@ -105,3 +106,14 @@ def test_speed_of_strict_code() -> None:
     started = time.thread_time()
     assert sum(len(f.code) for f in assemble(text).functions) == 10_000
     assert time.thread_time() - started < 5
+
+
+@pytest.mark.parametrize("term", ["y", "-y", "abs(-y)"])
+def test_chains_of_operators_have_any_length(term: str) -> None:
+    for n in (49, 50, 51, 95, 96, 97, 98, 99, 100, 101, 102, 400):
+        for operator in ("+", "*", "|"):
+            chain = f" {operator} ".join([term] * n)
+            f = rvm.assemble(f"func f(x: i64, y: i64)\n    add x, {chain}\n").f
+            value = {"y": -1, "-y": 1, "abs(-y)": 1}[term]
+            want = {"+": n * value, "*": value**n, "|": value}[operator]
+            assert f(x=0, y=-1).x == want, (n, operator)

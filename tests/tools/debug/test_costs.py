@@ -127,6 +127,18 @@ def test_a_walk_to_an_origin_is_one_visit() -> None:
     assert console.session.time == 0
 
 
+@pytest.mark.parametrize("kind", ["i64", "f64", "fixed", "c128", "log64", "bool"])
+def test_the_origin_of_what_a_stack_shows(kind: str) -> None:
+    value = "false" if kind == "bool" else f"{kind}(1)"
+    source = f"func f(s: stack[{kind}])\n alloc t: {kind} = {value}\n push t, s\n free t\n"
+    console = console_of(source, "f", s=[True if kind == "bool" else 2])
+    for place in ("s.top", "top(s)", "len(s)", "s"):
+        assert "an input" in console.execute(f"origin {place}").text
+        console.execute("end")
+        assert "made here by `push`" in console.execute(f"origin {place}").text
+        console.execute("start")
+
+
 def test_a_profile_counts_alike_whatever_is_watched() -> None:
     console = console_of(RECURSIVE, "main", n=6, out=0)
     plain = [k.text for k in console.execute("prof start end").lines]

@@ -338,4 +338,4 @@ def _is_zero(session: Session, dst: Place, where: Index | bool, regs: Sequence[A
 
 def _type(function: Function, place: Place) -> Scalar | Any:
     t = function.registers[place.reg].type
-    return t if isinstance(t, Stack) else place.type
+    return t if isinstance(t, Stack) and not place.path else place.type
