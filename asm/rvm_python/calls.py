@@ -12,7 +12,7 @@ from rvm_asm.derivatives import LEFT_OUT
 from rvm_asm.messages import Reporter
 from rvm_asm.names import quoted
 from rvm_asm.nodes import Lit, Node, Ref, Word
-from rvm_asm.stats import EffectStat, Extern, Invoke, Iterate, OpStat, Stat
+from rvm_asm.stats import EffectStat, Extern, Func, Invoke, Iterate, OpStat, Stat
 
 from rvm.codes.templates import escaped, holes
 from rvm.codes.words import unused
@@ -67,6 +67,8 @@ class Calls(Expressions, ABC):
         """The parameters that are functions, with the functions passed."""
         self.passed: list[tuple[str, PythonOrigin, str]] = []
         """Names that are arguments, with the function and the parameter that they are for."""
+        self.permutations: dict[str, Func] = {}
+        """Functions that exchange places which must not be the same, by their names."""
         self.taken: frozenset[str] = frozenset()
         """The names of the function's places, which no length has."""
 

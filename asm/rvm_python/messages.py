@@ -169,6 +169,13 @@ _WORDS = (
         r"`del \1`, where it has its initial value again",
     ),
     (
+        r"(`[^`]+`) is passed for `place \d[^`]*`, which `permutation [^`]*` changes, and "
+        r"(?:shares elements with (`[^`]+`)|for).*",
+        lambda m: f"{m[1]} and {m[2] or 'another of the places'} overlap",
+    ),
+    (r"pass a copy for `place \d.*", "exchange places that do not overlap"),
+    (r"`type \d+` is (.+) by `place \d+`, and (.+) by .*", r"the places have the types \1 and \2"),
+    (
         r"pass a copy for (`\w+`): alloc it, add the value, call, and uncompute the copy",
         r"pass a copy for \1: `with rvm.ancilla(…) as t:`",
     ),

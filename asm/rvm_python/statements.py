@@ -6,11 +6,13 @@ import ast
 from collections.abc import Sequence
 from typing import NoReturn
 
-from rvm_asm.nodes import Declared
+from rvm_asm.names import quoted
+from rvm_asm.nodes import Declared, Node, Word
 from rvm_asm.stats import (
     AllocStat,
     EffectStat,
     Extern,
+    Invoke,
     OpStat,
     Stat,
 )
@@ -19,6 +21,7 @@ from rvm.codes.words import unused
 from rvm.stmt import BACKWARD, FORWARD
 from rvm_python.changes import is_exchange, operand_of, reads, same, shown
 from rvm_python.control import Control
+from rvm_python.exchanges import exchanges, permutation
 from rvm_python.messages import CHANGES, FORGETS, FORGETTING, SIGNS, UNREAD
 from rvm_python.names import Refused
 from rvm_python.scope import MISSING, Block, Shorthand, Variable
@@ -183,19 +186,20 @@ class Statements(Control):
     def _exchange(
         self, stat: ast.stmt, targets: Sequence[ast.expr], values: Sequence[ast.expr]
     ) -> list[Stat]:
-        """`a, b = b, a`, and longer permutations as several exchanges."""
+        """`a, b = b, a`, and longer permutations as several exchanges.
+
+        Places that are not names are arguments of a function, as those of a call must not overlap:
+        Python would leave the value of one of them in both.
+        """
         start, end = self.at(stat)
-        places = [ast.unparse(t) for t in targets]
-        stands = list(range(len(places)))
-        """For each place, where its former value is now."""
-        out: list[Stat] = []
-        for k, value in enumerate(values):
-            source = stands[places.index(ast.unparse(value))]
-            if source != k:
-                a, b = self.place(targets[k]), self.place(targets[source])
-                out.append(OpStat("swap", [a, b], start, end, end))
-                stands[stands.index(k)] = source
-        return out
+        texts = [ast.unparse(t) for t in targets]
+        sources = [texts.index(ast.unparse(value)) for value in values]
+        places: list[Node] = [self.place(t) for t in targets]
+        if len(places) == 2 or all(isinstance(t, ast.Name) for t in targets):
+            return [*exchanges(sources, places, start, end)]
+        name = quoted(f"permutation {' '.join(map(str, sources))}")
+        self.permutations[name] = permutation(name, sources, start, end)
+        return [Invoke("call", Word(name, start, end), places, start, end)]
 
     def _several(self, stat: ast.stmt, target: ast.Tuple, value: ast.expr) -> list[Stat]:
         names = [t for t in target.elts if isinstance(t, ast.Name)]

@@ -107,6 +107,9 @@ class Unit:
         self._stacks[origin], self._passed[origin] = reader.stacks, reader.passed
         func = Func(word, parameters.types, params, body, word.start, word.end)
         self.declarations.enter(func, set())
+        for name, made in reader.permutations.items():
+            if name not in self.declarations.functions:
+                self.declarations.enter(made, set())
 
     def _base(self, source: SourceText) -> int:
         """Where a text begins among all texts."""
