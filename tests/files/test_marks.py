@@ -33,8 +33,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "a.csv": ("a,b\n1,2.5\n3,4\n", lambda p: files.read_value(File(f"{p}:a"), Path(), "x").array),
-    "b.csv": ("1,2\n3,4\n", lambda p: files.read_value(File(p), Path(), "x").array),
+    "a.csv": (
+        "a,b\n1,2.5\n3,4\n",
+        lambda p: [*files.read_value(File(f"{p}:a"), Path(), "x").cells()],
+    ),
+    "b.csv": ("1,2\n3,4\n", lambda p: [*files.read_value(File(p), Path(), "x").cells()]),
     "a.json": ('{"x": [1, 2]}', lambda p: files.read_value(File(p), Path(), "x")),
     "all.json": ('{"x": [1, 2]}', lambda p: files.read_all(File(p), Path())),
     "a.bench": (BENCH, lambda p: pebble.load_circuit(p)),
