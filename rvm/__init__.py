@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rvm.faults import (
         AssemblyError,
         AssemblyWarning,
+        AssertionFailed,
         BudgetError,
         BytecodeError,
         DefinitionError,
@@ -66,6 +67,7 @@ _HOMES = {
     "faults": (
         "AssemblyError",
         "AssemblyWarning",
+        "AssertionFailed",
         "BudgetError",
         "BytecodeError",
         "DefinitionError",
@@ -95,6 +97,7 @@ __all__ = [
     "Array",
     "AssemblyError",
     "AssemblyWarning",
+    "AssertionFailed",
     "BudgetError",
     "BytecodeError",
     "DefinitionError",

@@ -273,6 +273,11 @@ class Fault(BaseException):
         """The calls that led to where it happened; see `Diagnostic`."""
         super().__init__(message)
 
+    def put(self, words: Callable[[str], str]) -> None:
+        """Put it in other words, those of a front end."""
+        self.message, self.hint = words(self.message), words(self.hint)
+        self.notes = tuple(map(words, self.notes))
+
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """The diagnostics to show: one, or all those of an assembly."""
@@ -405,6 +410,12 @@ class MachineError(RvmError):
 
 class LimitError(MachineError):
     """A run was ended by a limit on steps or memory; no data is lost."""
+
+
+class AssertionFailed(MachineError):
+    """An assertion that the program makes does not hold."""
+
+    exit_code = 4
 
 
 class InvertibilityError(RvmError):

@@ -7,7 +7,7 @@ is one array for each field.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -144,6 +144,9 @@ class Source:
 
     name: str
     text: str
+    words: Callable[[str], str] | None = field(default=None, repr=False, compare=False)
+    """Puts the messages of runs into the words of the text's language, unless it is that of the
+    assembler; a function of a module, as programs are pickled.  Bytecode does not store it."""
 
     def line(self, number: int) -> str | None:
         lines = self.text.split("\n")

@@ -21,6 +21,7 @@ from rvm.host.signals import at_once
 from rvm.image import Code
 from rvm.numbers.residue import Residue
 from rvm.numbers.rounding import TURNED
+from rvm.program import Source, Span
 from rvm.registry import ENGINES, executing, having
 
 SCALAR_BYTES = 8
@@ -376,12 +377,23 @@ class State:
 
 def where(code: Code, pc: int) -> Where:
     """The source position of an instruction."""
-    span = code.span(pc) if len(code) else code.function.span(0)
-    sources = code.image.program.sources
+    span, source = _source(code, pc)
     at = code.forward_pc(pc) if len(code) else 0
-    if not 0 <= span.source < len(sources):
+    if source is None:
         return Where(function=code.name, pc=at)
-    source = sources[span.source]
     return Where(
         source.name, span.line, span.column, span.end, source.line(span.line), code.name, at
     )
+
+
+def words(code: Code, pc: int) -> Callable[[str], str] | None:
+    """The words that the language of an instruction's source has for messages."""
+    source = _source(code, pc)[1]
+    return None if source is None else source.words
+
+
+def _source(code: Code, pc: int) -> tuple[Span, Source | None]:
+    """The span of an instruction, and the text that it is in."""
+    span = code.span(pc) if len(code) else code.function.span(0)
+    sources = code.image.program.sources
+    return span, sources[span.source] if 0 <= span.source < len(sources) else None

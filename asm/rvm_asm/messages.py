@@ -46,8 +46,8 @@ class Words:
 class Reporter:
     """The diagnostics of one assembly, in the order in which they were found."""
 
-    words = Words(())
-    """The front end's words."""
+    words: Callable[[str], str] | None = None
+    """The front end's words: a function of its module; None for those of the assembly language."""
 
     def __init__(self, sources: SourceMap) -> None:
         self.sources = sources
@@ -87,7 +87,8 @@ class Reporter:
         """
         if severity != "error" and len(self.found) >= _MAX_ERRORS:
             return
-        message, hint = self.words(message), self.words(hint)
+        words = self.words or str
+        message, hint = words(message), words(hint)
         if len(message) > MAX_MESSAGE:
             message = f"{message[: MAX_MESSAGE - 1]}…"
         if self._repeated(code, start, message):
@@ -95,7 +96,7 @@ class Reporter:
         where = self.sources.where(start, end)
         labels = [Label(where.line, where.column, where.end, label)]
         lines: dict[int, str] = {}
-        more = [self.words(n) for n in notes]
+        more = [words(n) for n in notes]
         for a, b, text in also:
             other = self.sources.where(a, b)
             if other.source == where.source:

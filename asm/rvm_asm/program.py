@@ -48,7 +48,7 @@ class Declarations:
     def __init__(
         self, includes: Includes | None = None, reporter: type[Reporter] = Reporter
     ) -> None:
-        self.sources = SourceMap()
+        self.sources = SourceMap(reporter.words)
         self.report = reporter(self.sources)
         self._includes = includes or Includes("none", (), None)
         self.constants = Constants(self.report)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
+from collections.abc import Callable
 from copy import copy
 
 from rvm.faults import Where
@@ -42,7 +43,9 @@ class SourceFile:
 class SourceMap:
     """All files of one assembly; turns positions into file, line and column."""
 
-    def __init__(self) -> None:
+    def __init__(self, words: Callable[[str], str] | None = None) -> None:
+        self.words = words
+        """The language's words for messages, as programs keep them."""
         self.files: list[SourceFile] = []
         self._bases: list[int] = []
         self._next = 0
@@ -129,7 +132,8 @@ class SourceMap:
 
     def sources(self) -> tuple[Source, ...]:
         """The texts as a program keeps them."""
-        return tuple(Source(f.name, f.text) for f in self.files if f.index not in self._names)
+        kept = (f for f in self.files if f.index not in self._names)
+        return tuple(Source(f.name, f.text, self.words) for f in kept)
 
 
 def _balanced(text: str) -> bool:

@@ -32,16 +32,26 @@ class DeclarationParser(ExpressionParser):
             self.fail(f"`{wanted}`", f"of the `{opener}` in line {line}")
 
     def type_word(self) -> str:
-        i = self.i
-        text = self.texts[i]
-        if self.kinds[i] != NAME or text not in TYPE_WORDS:
+        if not self.at_type():
             self.fail("a type")
+        text = self.texts[self.i]
         self.i += 1
         return self.word_type if text == "int" else text
 
-    def declared(self) -> tuple[Variable, list[Value | None], Initial | None]:
-        """`int a[3] = {1, 2}`, `stack s`: the variable, its lengths, its initial value."""
-        t = self.type_word()
+    def at_type(self) -> bool:
+        return self.kinds[self.i] == NAME and self.texts[self.i] in TYPE_WORDS
+
+    def declared(
+        self, like: Variable | None = None
+    ) -> tuple[Variable, list[Value | None], Initial | None]:
+        """`int a[3] = {1, 2}`, `stack s`: the variable, its lengths, its initial value.
+
+        After a comma the type may be left out: it is that of `like`, as in `int x, y`.
+        """
+        if like is None or self.at_type():
+            t = self.type_word()
+        else:
+            t = "stack" if like.is_stack else like.type
         word = self.identifier("a name")
         lengths: list[Value | None] = []
         while self.accept("["):
@@ -176,9 +186,9 @@ class DeclarationParser(ExpressionParser):
         name = text if again == 1 else f"{text} ({again})"
         return Variable(Word(name, value.start, value.end), t)
 
-    def made(self, start: int) -> tuple[list[Stat], Variable]:
+    def made(self, start: int, like: Variable | None = None) -> tuple[list[Stat], Variable]:
         """The statements of one declaration of a `local`."""
-        v, lengths, initial = self.declared()
+        v, lengths, initial = self.declared(like)
         end = self.last_end()
         self.enter(v)
         if v.rank or initial is None:
@@ -188,10 +198,10 @@ class DeclarationParser(ExpressionParser):
         assert isinstance(initial, Value)
         return [self.alloc("alloc", v, integer(initial, v.type), start, end)], v
 
-    def ended(self, v: Variable, start: int) -> list[Stat]:
+    def ended(self, v: Variable, start: int, like: Variable | None = None) -> list[Stat]:
         """The statements of one declaration of a `delocal`."""
         at = self.i
-        w, lengths, initial = self.declared()
+        w, lengths, initial = self.declared(like)
         end = self.last_end()
         if w.word.text != v.word.text:
             self.report.error(

@@ -22,6 +22,19 @@ _WORDS = (
         r"`push x, s` moves x to it, `pop x, s` takes",
         "`push(x, s)` moves x to it, `pop(x, s)` takes",
     ),
+    (r"^`([\w']+)` is freed with a wrong value", r"`\1` ends with a wrong value"),
+    (r"^(`[^`]+`) is freed with a wrong value", r"\1 has a wrong value here"),
+    (r"^(the stack `[^`]+`) is freed while", r"\1 ends while"),
+    (
+        "uncompute it before the free, by undoing the code that computed its value",
+        "undo its changes first, or give `delocal` the value that it has there",
+    ),
+    (
+        "undo that change before the free, or make it after the free",
+        "undo that change before the end, or make it after the end",
+    ),
+    (r"\b(this|the) arm\b", r"\1 branch"),
+    ("that the instruction uses", "that the statement uses"),
 )
 """Phrases in the assembler's messages about its statements, and their form for Janus."""
 
@@ -46,7 +59,15 @@ ELSEWHERE = {
 """Words and signs of other dialects, or out of place, and what is written here."""
 
 
+_in_words = Words(_WORDS)
+
+
+def words(text: str) -> str:
+    """A message in the words of Janus."""
+    return _in_words(text)
+
+
 class JanusReporter(Reporter):
     """A reporter whose messages speak of Janus."""
 
-    words = Words(_WORDS)
+    words = staticmethod(words)

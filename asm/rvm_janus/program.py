@@ -154,21 +154,24 @@ class ProgramParser(StatementParser):
             if not self.accept(","):
                 return
 
-    def _head(self) -> tuple[Variable, list[Value | None], Initial | None]:
+    def _head(
+        self, like: Variable | None = None
+    ) -> tuple[Variable, list[Value | None], Initial | None]:
         constant = self.accept_word("constant")
         if not constant:
             self.accept_word("ancilla")
-        v, lengths, initial = self.declared()
-        v.constant = constant
+        v, lengths, initial = self.declared(like)
+        v.constant = constant or (like is not None and like.constant)
         return v, lengths, initial
 
     def _main(self, p: Procedure) -> list[Stat]:
         """The variables of `main`, which are its parameters here and begin as zero."""
         body: list[Stat] = []
         self.known = {}
-        while self._at_declaration():
+        like: Variable | None = None
+        while like is not None or self._at_declaration():
             first, start = self.i, self.starts[self.i]
-            v, lengths, initial = self._head()
+            v, lengths, initial = self._head(like)
             if v.rank > 0:
                 sizes = self.sizes(v, lengths)
                 if not all(n is not None and n.is_literal for n in sizes):
@@ -179,6 +182,7 @@ class ProgramParser(StatementParser):
                 body += self.filled("add", v, initial, start, self.last_end())
             if v.rank == 0:
                 self._know(v, first, initial)
+            like = v if self.accept(",") else None
         self.known = {}
         return body
 
@@ -195,9 +199,7 @@ class ProgramParser(StatementParser):
             self.known[v.word.text] = wrapped(value.number, v.type)
 
     def _at_declaration(self) -> bool:
-        i = self.i
-        if self.texts[i] in ("ancilla", "constant"):
-            i += 1
+        i = self.i + (self.texts[self.i] in ("ancilla", "constant"))
         return self.kinds[i] == NAME and self.texts[i] in TYPE_WORDS
 
     def _join(self, by_name: dict[str, Procedure]) -> None:
@@ -229,6 +231,8 @@ class ProgramParser(StatementParser):
     def _globals(self) -> list[Variable]:
         found: list[Variable] = []
         while not self.at_word("procedure") and self.kinds[self.i] != END:
+            if found:
+                self.accept(",")
             self.accept_word("int")
             word = self.identifier("the name of a variable, or `procedure`")
             v = Variable(word, self.word_type)

@@ -234,7 +234,7 @@ class StatementParser(EffectParser):
         out, v = self.made(start)
         opened = [v]
         while self.accept(","):
-            more, v = self.made(start)
+            more, v = self.made(start, v)
             out += more
             opened.append(v)
         out += self.statements("delocal")
@@ -244,7 +244,7 @@ class StatementParser(EffectParser):
         for k, v in enumerate(opened):
             if k:
                 self.expect(",", f"of the `local`, `{v.word.text}` is still to be named")
-            ended.append(self.ended(v, at))
+            ended.append(self.ended(v, at, opened[k - 1] if k else None))
         for statements in reversed(ended):
             out += statements
         return out

@@ -181,6 +181,24 @@ _WORDS = (
     ),
     (r"it is written `(\w+) ([^`]*)`", r"it is written `rvm.\1(\2)`"),
     (r"exactly after this arm: `if (.*), …`", r"exactly after this arm: `if rvm.when(\1, …):`"),
+    (r"\bthis arm was (not )?taken", r"this block was \1run"),
+    ("where the arm was taken", "where the block was run"),
+    (
+        "before the arm, its condition holds exactly where it was taken",
+        "before the block, its condition holds exactly where it was run",
+    ),
+    (r"\b(this|the) arm\b", r"\1 block"),
+    (r"^(`\w+`) is freed with a wrong value", r"\1 ends with a wrong value"),
+    (
+        "uncompute it before the free, by undoing the code that computed its value",
+        "undo its changes first: `r.undo()` undoes the block `with rvm.compute() as r:`",
+    ),
+    (
+        "undo that change before the free, or make it after the free",
+        "undo that change before the end, or make it after the end",
+    ),
+    (r"^(the stack `[^`]+`) is freed while", r"\1 ends while"),
+    ("that the instruction uses", "that the statement uses"),
     (
         r"`undo (\w+)` after the last use: the routine",
         r"`\1.undo()` after the last use: the block",
@@ -193,7 +211,15 @@ _WORDS = (
 """Phrases in the assembler's messages about its statements, and their form for Python."""
 
 
+_in_words = Words(_WORDS)
+
+
+def words(text: str) -> str:
+    """A message in terms of Python."""
+    return _in_words(text)
+
+
 class PythonReporter(Reporter):
     """A reporter whose messages speak of Python."""
 
-    words = Words(_WORDS)
+    words = staticmethod(words)

@@ -1,6 +1,7 @@
 """Pickling of programs: as bytecode, with the modules that define their opcodes and functions.
 
-Generic functions are no bytecode: what their front end keeps of them is pickled beside it.
+Generic functions are no bytecode, nor are a language's words for messages: what their front end
+keeps of them is pickled beside it.
 
 Importing this module registers it with `pickle`.  A program that is unpickled repeatedly, as by
 pool workers for every task, is one object with one cache: code compiled for the first task serves
@@ -34,14 +35,15 @@ def reduced(program: Program) -> Reduced:
     """The pickled form of a program. BytecodeError B018 if it cannot be stored as bytecode."""
 
     def made() -> tuple[Any, ...]:
-        generics = b"" if program.generics is None else pickle.dumps(program.generics)
-        return encode(program), definers(program), generics
+        kept = program.generics, tuple(s.words for s in program.sources)
+        is_plain = kept[0] is None and not any(kept[1])
+        return encode(program), definers(program), b"" if is_plain else pickle.dumps(kept)
 
     return revived, once(program.cache, reduced, tuple, made)
 
 
 @lru_cache(maxsize=KEPT)
-def revived(data: bytes, modules: tuple[str, ...], generics: bytes = b"") -> Program:
+def revived(data: bytes, modules: tuple[str, ...], kept: bytes = b"") -> Program:
     """Unpickle a program, after importing the modules that define its opcodes and functions.
 
     BytecodeError B012, B013 if an opcode or a function is still unknown.
@@ -53,7 +55,11 @@ def revived(data: bytes, modules: tuple[str, ...], generics: bytes = b"") -> Pro
             # The decoder names what is missing.
             continue
     program = decode(data)
-    return replace(program, generics=pickle.loads(generics)) if generics else program
+    if not kept:
+        return program
+    generics, words = pickle.loads(kept)
+    sources = tuple(replace(s, words=w) for s, w in zip(program.sources, words, strict=True))
+    return replace(program, generics=generics, sources=sources)
 
 
 def definers(program: Program) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from rvm.faults import InvertibilityError, MachineError
 from rvm.isa import lower
 from rvm.numbers import system
 from rvm.program import Function, Instr
-from rvm.state import Frame, where
+from rvm.state import Frame, where, words
 from rvm.stmt import writes
 from rvm.types import elem_of
 from rvm.verify.text import shortened, show
@@ -96,8 +96,11 @@ class Jumps:
         at = where(self.frame.code, self._position(pc))
         line = at.text or ""
         before, text = line[: at.column - 1].rstrip(), line[at.column - 1 : at.end - 1]
-        # A statement is the first of its line, but for labels; a condition never is.
-        if not before or before[-1] in ":;":
+        # A statement is the first of its line, but for labels; a condition never is.  Languages
+        # with words of their own have no jumps.
+        if (not before or before[-1] in ":;") and words(
+            self.frame.code, self._position(pc)
+        ) is None:
             return ""
         return shortened(text.strip())
 
@@ -112,14 +115,14 @@ class Jumps:
 
     def error(self) -> InvertibilityError:
         """R002, at the condition that is not as it must be."""
-        words = self._structured() or self._plain()
+        told = self._structured() or self._plain()
         return InvertibilityError(
             "R002",
-            words.message,
+            told.message,
             where=where(self.frame.code, self._position(self.checked)),
             values=dict(self._values()),
-            notes=tuple(self._changes(words.between)),
-            hint=words.hint,
+            notes=tuple(self._changes(told.between)),
+            hint=told.hint,
         )
 
     # ------------------------------------------------------------ the cause

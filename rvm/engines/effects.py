@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from rvm.codes.templates import BASE_SIXTEEN, filled
-from rvm.expr import Expr
-from rvm.faults import MachineError, UsageError
+from rvm.expr import Const, Expr
+from rvm.faults import AssertionFailed, MachineError, UsageError
 from rvm.host.signals import at_once
 from rvm.numbers import system
 from rvm.state import Options
@@ -32,7 +32,9 @@ def perform(effect: Effect, values: list[Any], options: Options) -> None:
     elif effect.kind == "assert":
         if not values[0]:
             text, rest = _filled(effect.text, list(map(_told, effect.args, shown))[1:])
-            raise MachineError(
+            # One that cannot hold is an error that the program reports.
+            never = isinstance(effect.args[0], Const)
+            raise (MachineError if never else AssertionFailed)(
                 "R013",
                 text or "an assertion does not hold",
                 values={f"value {k}": v for k, v in enumerate(rest, len(shown) - len(rest))},

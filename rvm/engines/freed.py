@@ -6,7 +6,7 @@ its initial value. Some registers are internal to the assembler: messages name t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from rvm.engines.disagreement import changes, of_carried
@@ -25,10 +25,10 @@ def misheld(frame: Frame, reg: int, value: Expr, error: InvertibilityError) -> I
     if register.is_own and register.type == BOOL:
         return of_carried(frame)
     if error.code == "R001" and not (_is_passed(frame, value, error) or _is_bound(frame, error)):
-        notes = tuple(_notes(frame, reg, value))
-        if len(notes) > 1:
+        wanted, changed = _notes(frame, reg, value)
+        if changed:
             error.hint = "undo that change before the free, or make it after the free"
-        error.notes += notes
+        error.notes += (*wanted, *changed)
     return error
 
 
@@ -84,15 +84,17 @@ _BOUNDS = {
 and what it holds."""
 
 
-def _notes(frame: Frame, reg: int, value: Expr) -> Iterator[str]:
+def _notes(frame: Frame, reg: int, value: Expr) -> tuple[list[str], list[str]]:
     """The value that a register must hold, as written, and the lines that change it."""
     if isinstance(value, Const) or frame.code.undo:
-        return
+        return [], []
     code, at = frame.code.function.code, frame.pc
     name = frame.code.function.registers[reg].name
-    yield f"`{name}` must hold `{show(value, frame.code.function)}` here"
+    wanted = show(value, frame.code.function)
     made = (k for k in range(at - 1, -1, -1) if code[k].op == "alloc" and _of(code[k]) == reg)
-    yield from changes(frame, value, range(next(made, at - 1) + 1, at))
+    changed = [*changes(frame, value, range(next(made, at - 1) + 1, at))]
+    # A value that is passed is known by its own text.
+    return [f"`{name}` must hold `{wanted}` here"] if wanted != name else [], changed
 
 
 def _of(instr: Instr) -> int:

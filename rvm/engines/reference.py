@@ -30,13 +30,20 @@ from rvm.engines.memory import check_clashes, lengths, store
 from rvm.engines.strict import strictly
 from rvm.engines.trapping import due
 from rvm.expr import Expr, Place
-from rvm.faults import InvertibilityError, LimitError, MachineError, RvmError, Where
+from rvm.faults import (
+    AssertionFailed,
+    InvertibilityError,
+    LimitError,
+    MachineError,
+    RvmError,
+    Where,
+)
 from rvm.host.signals import left_whole
 from rvm.numbers import system
 from rvm.numbers.base import NumberSystem, differing
 from rvm.numbers.rounding import INFINITY, TURNED, allowance, drift_of, passed_drift
 from rvm.program import Register
-from rvm.state import FRAME_BYTES, NESTED, SCALAR_BYTES, Frame, State
+from rvm.state import FRAME_BYTES, NESTED, SCALAR_BYTES, Frame, State, words
 from rvm.stmt import (
     FORWARD,
     Alloc,
@@ -153,6 +160,9 @@ def _locate(error: RvmError, state: State) -> None:
     if error.time is None:
         if error.where == Where():
             error.where = state.where(frame)
+        spoken = words(frame.code, frame.pc)
+        if spoken is not None and not isinstance(error, AssertionFailed):
+            error.put(spoken)
         error.calls = state.calls(depth)
         error.time = state.time
         error.direction = -1 if frame.code.undo else 1

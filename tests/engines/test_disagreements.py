@@ -280,9 +280,9 @@ def test_python_s_own_words(tmp_path: Any) -> None:
     file.write_text(PYTHON)
     own = rvm.load(file)
     error = refused(lambda: own.arm(x=5))
-    assert error.message == "this arm was taken, but `x > 3` does not hold after it"
+    assert error.message == "this block was run, but `x > 3` does not hold after it"
     assert error.hint == (
-        "give the condition that holds exactly after this arm: `if rvm.when(x > 3, …):`"
+        "give the condition that holds exactly after this block: `if rvm.when(x > 3, …):`"
     )
     assert error.notes == ("line 7 changes `x`",) and error.values == {"x": 1}
     error = refused(lambda: own.elif_arm(x=5))
@@ -300,7 +300,7 @@ def test_janus_s_own_words(tmp_path: Any) -> None:
         "procedure main()\n  int x\n  x += 4\n  if x = 4 && !(x = 5) then\n    x += 1\n  fi x = 4\n"
     )
     error = refused(lambda: rvm.load(file).main())
-    assert error.message == "this arm was taken, but `x = 4` does not hold after it"
+    assert error.message == "this branch was taken, but `x = 4` does not hold after it"
     assert error.where.line == 6 and error.notes == ("line 5 changes `x`",)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -234,10 +235,7 @@ def test_wrong_texts_are_reported_at_their_place(text: str) -> None:
     found = next(d for d in failed.value.diagnostics if d.code == code)
     assert found.where.line == line and found.where.source == "p.ja"
     assert says in str(failed.value)
-    foreign = re.search(
-        r"\b(alloc|ancilla|uncompute|register)|`(func|add|free|end)\b", str(failed.value)
-    )
-    assert foreign is None, str(failed.value)
+    assert not re.search(FOREIGN, str(failed.value)), str(failed.value)
 
 
 FAILING = {
@@ -251,7 +249,25 @@ FAILING = {
     'procedure main()\n  error("no further")\n': ("R013", 2),
     "procedure main()\n  int x\n  assert x = 1\n": ("R013", 3),
     "procedure main()\n  int x\n  int y\n  x += 3 / y\n": ("R005", 4),
+    "procedure main()\n  int x\n  if\n  x = 0 then x += 1 fi\n  x = 0\n": ("R002", 5),
+    "procedure main()\n  int x\n  if x = 1 then skip else x += 1 fi x = 1\n": ("R002", 3),
+    "procedure main()\n  int x\n  from x = 0 loop x += 0 until x = 3\n": ("R002", 3),
+    "procedure main()\n  int x\n  local int t = x\n  x += 1\n  delocal int t = x\n": ("R001", 5),
+    "procedure main()\n  local int a[2]\n  a[1] += 1\n  delocal int a[2]\n": ("R001", 4),
+    "procedure p(int x)\n  x += 1\nprocedure main()\n  int x\n  call p(x + 1)\n": ("R001", 5),
+    "procedure main()\n  int x = 1\n  local stack s\n  push(x, s)\n  delocal stack s\n": (
+        "R001",
+        5,
+    ),
+    "procedure main()\n  stack s = {1}\n  int x = 1\n  pop(x, s)\n": ("R006", 4),
+    "procedure main()\n  stack s = {1}\n  pop(2, s)\n": ("R001", 3),
+    "procedure main()\n  int a[2]\n  int i\n  a[i] += a[0]\n": ("R004", 4),
+    "procedure main()\n  int a[2]\n  int i = 2\n  a[i] += 1\n": ("R003", 4),
 }
+FOREIGN = (
+    r"\b(alloc|ancilla|uncompute|register|free|freed|arm|come-from|instruction)\b|`(func|add|end)\b"
+)
+"""Words of the assembly language that are not of Janus."""
 
 
 @pytest.mark.parametrize("text", FAILING, ids=range(len(FAILING)))
@@ -260,6 +276,31 @@ def test_failed_assertions_name_the_line(text: str) -> None:
     with pytest.raises(RvmError) as failed:
         library(text).main()
     assert (failed.value.code, failed.value.where.line) == (code, line)
+    assert not re.search(FOREIGN, str(failed.value)), str(failed.value)
+    kept = pickle.loads(pickle.dumps(library(text)))
+    with pytest.raises(RvmError) as again:
+        kept.main()
+    assert str(again.value) == str(failed.value)
+
+
+BACK = {
+    "procedure main()\n  int x\n  if x = 0 then x += 1 else skip fi x > 0\n": (5, "R002"),
+    "procedure main()\n  int x\n  from x = 0 loop x += 1 until x = 3\n": (5, "R002"),
+    "procedure main()\n  int x\n  local int t = 1\n  x += t\n  t += x\n  delocal int t = 4\n": (
+        5,
+        "R001",
+    ),
+    "procedure main()\n  int x\n  stack s\n  x += 1\n  push(x, s)\n": (5, "R006"),
+}
+
+
+@pytest.mark.parametrize("text", BACK, ids=range(len(BACK)))
+def test_failures_of_runs_back_are_in_words_of_janus(text: str) -> None:
+    x, code = BACK[text]
+    with pytest.raises(RvmError) as failed:
+        (~library(text).main)(x=x)
+    assert failed.value.code == code
+    assert not re.search(FOREIGN, str(failed.value)), str(failed.value)
 
 
 RANKS = """
@@ -347,9 +388,51 @@ def test_kinds_of_failure_have_exits_of_their_own(tmp_path: Path) -> None:
         file = tmp_path / "p.ja"
         file.write_text(text)
         exits.append(CliRunner().invoke(cli, ["run", str(file)]).exit_code)
-    wrong, if_, from_, delocal, pop, error, assertion, _ = exits
-    assert if_ == from_ == delocal == pop and error == assertion
+    wrong, if_, from_, delocal, pop, error, assertion, division, *_ = exits
+    assert if_ == from_ == delocal == pop == assertion and error == division
     assert len({0, wrong, if_, error}) == 4
+
+
+DECLARED = """
+procedure p(int a, int b)
+  local int s = a, t = b, stack k, l
+  s <=> t
+  s += 0
+  delocal int s = b, t = a, stack k, l
+procedure main()
+  int x, y = 3, a[2] = {4, y}
+  u8 b = 200, c, int d
+  constant int n = 2, m = n
+  stack s, t = {1}
+  int e[n + m]
+  call p(x, y)
+"""
+
+
+def test_declarations_may_share_a_type() -> None:
+    one_by_one = DECLARED
+    for many, single in {
+        "int x, y = 3, a[2]": "int x int y = 3 int a[2]",
+        "u8 b = 200, c, int d": "u8 b = 200 u8 c int d",
+        "constant int n = 2, m": "constant int n = 2 constant int m",
+        "stack s, t": "stack s stack t",
+        "= a, t": "= a, int t",
+        "= b, t": "= b, int t",
+        "stack k, l": "stack k, stack l",
+    }.items():
+        assert many in one_by_one
+        one_by_one = one_by_one.replace(many, single)
+    text = rvm_janus.rasm(DECLARED, positions=False)
+    assert text == rvm_janus.rasm(one_by_one, positions=False)
+    assert store(library(DECLARED).main())["y"] == 3
+    with pytest.raises(AssemblyError, match="`m` is a constant"):
+        library(DECLARED + "  m += 1\n")
+    assert store(library("x, y int z[2], w procedure main x += 1 z[1] += x").main()) == {
+        "x": 1,
+        "y": 0,
+        "z": [0, 1],
+        "w": 0,
+    }
 
 
 def test_options_are_those_of_the_front_end(tmp_path: Path) -> None:
