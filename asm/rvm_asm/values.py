@@ -543,8 +543,11 @@ class ValueReader:
 
 def _height(node: Node) -> int:
     """The number of levels of functions in an expression."""
-    args = node.args if isinstance(node, (Operator, Application)) else ()
-    return 1 + max(map(_height, args)) if args else 0
+    height, level = -1, [node]
+    while level:
+        height += 1
+        level = [a for n in level if isinstance(n, (Operator, Application)) for a in n.args]
+    return height
 
 
 def _links(node: Node) -> list[Operator]:

@@ -7,20 +7,22 @@ branch or element; its values tell nothing of that, if they are equal in both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import chain
 
 from rvm.expr import LENGTHS, Apply, Expr, Place, places, walk
 from rvm.expr import reads as expr_reads
 from rvm.host.once import once
 from rvm.image import image_of
-from rvm.isa import FUNCTIONS, lower
+from rvm.isa import FUNCTIONS
+from rvm.isa.derivatives import gains
 from rvm.isa.functions.formulas import elem
 from rvm.program import Function, Program
-from rvm.stmt import Call, reads, writes
-from rvm.transform.duals import reachable
+from rvm.stmt import Call, Effect, reads, writes
+from rvm.transform.duals import bar_type, reachable
 from rvm.transform.retraced import Retraced, Step
-from rvm.types import elem_of
+from rvm.types import Array, Scalar, elem_of
 
 
 def decides(program: Program, name: str) -> bool:
@@ -32,56 +34,91 @@ def decides(program: Program, name: str) -> bool:
 
 
 def _find(program: Program, name: str) -> bool:
-    functions = {n: program.function(n) for n in reachable(program, name)}
-    if not any(_decisions(f) for f in functions.values()):
+    functions = [_Function(program, program.function(n)) for n in reachable(program, name)]
+    if not any(f.decisions for f in functions):
         return False
-    rounded = {n: _rounded(program, f) for n, f in functions.items()}
-    while any(_spread(f, rounded[n], rounded) for n, f in functions.items()):
+    rounded = {f.name: f.rounded() for f in functions}
+    while any(f.spreads(rounded) for f in functions):
         pass
-    return any(
-        not rounded[n].isdisjoint(regs) for n, f in functions.items() for regs in _decisions(f)
-    )
+    return any(not rounded[f.name].isdisjoint(regs) for f in functions for regs in f.decisions)
 
 
-def _rounded(program: Program, f: Function) -> set[int]:
-    """The registers that rounding changes, where that is not undone bit by bit."""
-    code, steps = image_of(program).code(f.name, False), [Step(f, instr) for instr in f.code]
-    ends = [pc for pc, step in enumerate(steps) if step.instr.op == "free" and not step.is_exact]
-    same = set(chain.from_iterable(Retraced(steps).within(ends)))
-    changed = (step.changed for pc, step in enumerate(steps) if pc not in same and code.rounds(pc))
-    regs = frozenset().union(*changed)
-    return {reg for reg in regs if not elem_of(f.registers[reg].type).is_exact}
+class _Function:
+    """A function, and what in it is repeated to the bit in the run back."""
 
+    def __init__(self, program: Program, f: Function) -> None:
+        self.name = f.name
+        self.code = image_of(program).code(f.name, False)
+        self.steps = [Step(f, instr, image_of(program).inout) for instr in f.code]
+        self.retraced = Retraced(self.steps)
+        self.decisions = [
+            regs for pc, step in enumerate(self.steps) for regs in self._decided(pc, step)
+        ]
 
-def _spread(f: Function, found: set[int], rounded: dict[str, set[int]]) -> bool:
-    """Add the registers whose values depend on those found; whether there are more than before."""
-    before = sum(map(len, rounded.values()))
-    for stmt in (s for instr in f.code for s in lower(instr)):
-        if isinstance(stmt, Call):
-            for k, arg in enumerate(stmt.args):
-                read = {p.reg for p in places(arg)}
-                if not found.isdisjoint(read):
-                    rounded[stmt.callee].add(k)
-                elif k in rounded[stmt.callee] and isinstance(arg, Place):
-                    found.add(arg.reg)
-        elif not found.isdisjoint(p.reg for p in reads(stmt)):
-            found.update(p.reg for p in writes(stmt))
-    return sum(map(len, rounded.values())) > before
+    @cached_property
+    def repeated(self) -> Sequence[tuple[range, frozenset[int], frozenset[int]]]:
+        """For code that is its own inverse: what is between its halves, changes, and is read."""
+        ends = [pc for pc, step in enumerate(self.steps) if step.instr.op == "free"]
+        found = []
+        for kept in self.retraced.repeated(ends):
+            half = len(kept) // 2
+            steps = [self.steps[pc] for pc in kept]
+            changed = frozenset().union(*(step.changed for step in steps))
+            read = frozenset().union(*(step.read for step in steps))
+            found.append((range(kept[half - 1] + 1, kept[half]), changed, read - changed))
+        return found
 
+    def sources(self, pc: int, regs: set[int]) -> set[int]:
+        """The registers by which the bits of some are known, at a position of the run back."""
+        for between, changed, read in self.repeated:
+            if pc in between and not regs.isdisjoint(changed):
+                regs = (regs - changed) | read
+        return regs
 
-def _decisions(f: Function) -> list[set[int]]:
-    """The registers of numbers that round, on which each decision depends."""
-    found = []
-    for node in (n for instr in f.code for e in _expressions(instr.args) for n in walk(e)):
-        if isinstance(node, Apply) and node.fn not in LENGTHS and _jumps(node):
-            regs = {p.reg for a in node.args if _rounds(a) for p in expr_reads(a)}
-            if regs:
-                found.append(regs)
-    return found
+    def _decided(self, pc: int, step: Step) -> Iterator[set[int]]:
+        """The registers of numbers that round, on which each decision depends.
 
+        An assertion is none: one that fails in one direction only ends that run.
+        """
+        if all(isinstance(s, Effect) for s in step.stmts):
+            return
+        for node in (n for e in step.instr.args if isinstance(e, Expr) for n in walk(e)):
+            if isinstance(node, Apply) and node.fn not in LENGTHS and _jumps(node):
+                regs = {p.reg for a in node.args if _rounds(a) for p in expr_reads(a)}
+                if regs:
+                    yield self.sources(pc, regs)
 
-def _expressions(args: tuple[object, ...]) -> Iterator[Expr]:
-    return (a for a in args if isinstance(a, Expr))
+    def rounded(self) -> set[int]:
+        """The registers that rounding changes, where that is not undone bit by bit."""
+        ends = [
+            pc
+            for pc, step in enumerate(self.steps)
+            if step.instr.op == "free" and not step.is_exact
+        ]
+        same = set(chain.from_iterable(self.retraced.within(ends)))
+        changed = (
+            step.changed
+            for pc, step in enumerate(self.steps)
+            if pc not in same and self.code.rounds(pc)
+        )
+        regs = frozenset().union(*changed)
+        types = self.code.function.registers
+        return {reg for reg in regs if not elem_of(types[reg].type).is_exact}
+
+    def spreads(self, rounded: dict[str, set[int]]) -> bool:
+        """Add the registers whose values depend on rounded ones; whether there are more of them."""
+        before, found = sum(map(len, rounded.values())), rounded[self.name]
+        for pc, stmt in ((pc, s) for pc, step in enumerate(self.steps) for s in step.stmts):
+            if isinstance(stmt, Call):
+                for k, arg in enumerate(stmt.args):
+                    read = self.sources(pc, {p.reg for p in places(arg)})
+                    if not found.isdisjoint(read):
+                        rounded[stmt.callee].add(k)
+                    elif k in rounded[stmt.callee] and isinstance(arg, Place):
+                        found.add(arg.reg)
+            elif not found.isdisjoint(self.sources(pc, {p.reg for p in reads(stmt)})):
+                found.update(p.reg for p in writes(stmt))
+        return sum(map(len, rounded.values())) > before
 
 
 def _rounds(e: Expr) -> bool:
@@ -92,9 +129,12 @@ def _rounds(e: Expr) -> bool:
 def _jumps(node: Apply) -> bool:
     """Whether the function is not continuous, or its derivative is a step of another kind."""
     row = FUNCTIONS[node.fn]
-    if row.steps or not _rounds(node):
-        return any(map(_rounds, node.args))
-    if row.partials is None or not any(map(_rounds, node.args)):
+    if row.lazy or not any(map(_rounds, node.args)):  # The condition decides, of a lazy one.
         return False
-    steps = (n for p in row.partials(*node.args) if p is not None for n in walk(p))
-    return any(isinstance(n, Apply) and FUNCTIONS[n.fn].steps for n in steps)
+    t = bar_type(node.type) if node.type is not None else None
+    if not isinstance(t, Scalar | Array) or row.steps:
+        return True
+    found = (
+        n for g in gains(node.fn, node.args, Place(0, (), t)) if g is not None for n in walk(g)
+    )
+    return any(isinstance(n, Apply) and FUNCTIONS[n.fn].steps for n in found)

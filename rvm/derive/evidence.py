@@ -97,7 +97,7 @@ def _sums(v: NDArray[Any]) -> bytes:
     whole = raw.size - raw.size % (8 * WIDTH)
     words = raw[:whole].view(np.uint64).reshape(-1, WIDTH)
     columns, rows = (words.sum(axis=axis, dtype=np.uint64).tobytes() for axis in (0, 1))
-    return columns + rows + raw[whole:].tobytes()
+    return b"".join((columns, rows, raw[whole:].tobytes()))
 
 
 def held_at_end(known: Evidence) -> dict[int, float]:

@@ -8,7 +8,7 @@ it has no part, anything may be done that does not change what it depends on.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -40,10 +40,15 @@ JUMPS = ("br", "cf")
 
 @dataclass(frozen=True)
 class Step:
-    """An instruction of a function, and what it does."""
+    """An instruction of a function, and what it does.
+
+    `inout` holds, for each function, the arguments that it may change; without it a call is taken
+    to change all of them.
+    """
 
     f: Function
     instr: Instr
+    inout: Mapping[str, Collection[int]] | None = None
 
     @cached_property
     def stmts(self) -> Sequence[Stmt]:
@@ -53,7 +58,7 @@ class Step:
     @cached_property
     def changed(self) -> frozenset[int]:
         """The registers that it changes, makes or removes."""
-        return frozenset(p.reg for s in self.stmts for p in writes(s))
+        return frozenset(p.reg for s in self.stmts for p in writes(s, self.inout))
 
     @cached_property
     def read(self) -> frozenset[int]:
@@ -140,23 +145,15 @@ class Retraced:
 
     def _ended(self, end: int) -> Sequence[int]:
         code = self.code
-        undo = invert_instr(code[end].instr)
-        (reg,) = code[end].changed
-        before = (pc for pc in reversed(self._changes[reg]) if pc < end)
-        start = next((pc for pc in before if code[pc].instr == undo), None)
-        if start is None:
+        start = self._start(end)
+        if start is None or not _keeps_bits(self._changing(start, end), self.finite):
             return ()
-        changes = [code[pc] for pc in self._changes[reg] if start <= pc <= end]
-        if not _keeps_bits(changes, self.finite):
-            return ()
-        within = range(start, end + 1)
-        while within:
-            kept = _depended_on(code, within, reg)
-            within = self._around(kept)
+        kept = self._mirrored(start, end)
+        steps = [code[pc] for pc in kept]
         if (
-            all(isinstance(s, ABLE) for pc in kept for s in code[pc].stmts)
-            and _is_own_inverse(code, kept)
-            and _is_retraced([code[pc] for pc in kept], self.finite)
+            all(isinstance(s, ABLE) for step in steps for s in step.stmts)
+            and _is_local(steps)
+            and _is_retraced(steps, self.finite)
         ):
             forth = kept[: len(kept) // 2]
             unsure = _unsure(code, forth)
@@ -164,6 +161,38 @@ class Retraced:
             if not unsure or unsure <= self.ends([p for p in forth if code[p].instr.op == "free"]):
                 return kept
         return ()
+
+    def repeated(self, asked: Collection[int]) -> Iterator[Sequence[int]]:
+        """The positions of code that is its own inverse, for each of some frees that end it.
+
+        It changes only registers that it creates.  Between its halves they hold the same bits in
+        either direction, also where the second half does not bring back those of the first.
+        """
+        for end in asked:
+            start = self._start(end)
+            kept = () if start is None else self._mirrored(start, end)
+            if kept and _is_local([self.code[pc] for pc in kept]):
+                yield kept
+
+    def _start(self, end: int) -> int | None:
+        """Where the register is created that a free ends, if that undoes the free."""
+        undo = invert_instr(self.code[end].instr)
+        (reg,) = self.code[end].changed
+        before = (pc for pc in reversed(self._changes[reg]) if pc < end)
+        return next((pc for pc in before if self.code[pc].instr == undo), None)
+
+    def _changing(self, start: int, end: int) -> list[Step]:
+        (reg,) = self.code[end].changed
+        return [self.code[pc] for pc in self._changes[reg] if start <= pc <= end]
+
+    def _mirrored(self, start: int, end: int) -> Sequence[int]:
+        """The positions on which a register depends in a range, if that is its own inverse."""
+        (reg,) = self.code[end].changed
+        within, kept = range(start, end + 1), list[int]()
+        while within:
+            kept = _depended_on(self.code, within, reg)
+            within = self._around(kept)
+        return kept if _is_own_inverse(self.code, kept) else ()
 
     def _around(self, kept: Sequence[int]) -> range:
         """The positions around code that changes registers which it does not make; else none."""
@@ -194,27 +223,42 @@ def _keeps_bits(steps: Sequence[Step], finite: bool) -> bool:
 
 
 def _depended_on(code: Sequence[Step], within: range, reg: int) -> list[int]:
-    """The positions of code on which a register depends.
+    """The positions of code on which a register depends, from when it is made to when it is freed.
 
     Loops and conditionals in which none of these are do not belong to it.  Lengths change only
-    where an array is made again.
+    where an array is made again.  A register that is made several times, as counters of loops are,
+    is another one each time.
     """
-    changed = frozenset().union(*(code[pc].changed for pc in within))
-    ends = (pc for pc in within if code[pc].instr.op in (*MAKES, *ENDS))
-    made = frozenset().union(*(code[pc].changed for pc in ends))
-    regs, kept = frozenset({reg}), list[int]()
-    while True:
-        more = [
-            pc
-            for pc in within
-            if not regs.isdisjoint(code[pc].changed)
-            or (code[pc].instr.op in JUMPS and _leads_past(code[pc].instr.aux, pc, kept))
-        ]
-        if more == kept:
-            return kept
-        kept = more
-        steps = [code[pc] for pc in kept]
-        regs = regs.union(*(s.changed | (s.read & changed) | (s.known & made) for s in steps))
+    changes: dict[int, list[int]] = {}
+    makes: dict[int, list[int]] = {}
+    for pc in within:
+        for changed in code[pc].changed:
+            changes.setdefault(changed, []).append(pc)
+            if code[pc].instr.op in MAKES:
+                makes.setdefault(changed, []).append(pc)
+    made = {r for pc in within if code[pc].instr.op in (*MAKES, *ENDS) for r in code[pc].changed}
+    jumps = [pc for pc in within if code[pc].instr.op in JUMPS]
+
+    def life(reg: int, pc: int) -> Sequence[int]:
+        """The changes of a register, of that which is alive at a position."""
+        begins, among = makes.get(reg, ()), changes.get(reg, ())
+        k = bisect_right(begins, pc)
+        low = begins[k - 1] if k else within.start
+        high = begins[k] if k < len(begins) else within.stop
+        return among[bisect_left(among, low) : bisect_left(among, high)]
+
+    kept: set[int] = set()
+    more = set(life(reg, within.start))
+    while more:
+        kept |= more
+        ordered = sorted(kept)
+        found = {pc for pc in jumps if _leads_past(code[pc].instr.aux, pc, ordered)}
+        for pc in more:
+            step = code[pc]
+            for r in step.changed | step.read | (step.known & made):
+                found.update(life(r, pc))
+        more = found - kept
+    return sorted(kept)
 
 
 def _leads_past(target: int, pc: int, kept: Sequence[int]) -> bool:
@@ -239,32 +283,38 @@ def _is_own_inverse(code: Sequence[Step], kept: Sequence[int]) -> bool:
     return True
 
 
+def _is_local(steps: Sequence[Step]) -> bool:
+    """Whether code changes only registers that it creates, and frees them."""
+    live: set[int] = set()
+    for step in steps:
+        if step.instr.op in MAKES:
+            live |= step.changed
+        elif not step.changed <= live:
+            return False
+        elif step.instr.op in ENDS:
+            live -= step.changed
+    return not live
+
+
 def _is_retraced(steps: Sequence[Step], finite: bool) -> bool:
-    """Whether code that is its own inverse changes registers of its own only, each bit by bit.
+    """Whether code that is its own inverse changes its registers bit by bit.
 
     What it frees in its first half is taken to be what it is freed with.
     """
-    live: set[int] = set()
     zero: set[int] = set()
-    half = len(steps) // 2
     for k, step in enumerate(steps):
-        instr, changed = step.instr, step.changed
-        if instr.op in MAKES:
-            live |= changed
+        changed = step.changed
+        if step.instr.op in MAKES:
             zero |= changed if _is_zero(step.stmts[0]) else set()
             continue
-        if not changed <= live:
-            return False
-        if instr.op in ENDS:
-            live -= changed
-        elif not step.is_exact and k < half:
+        if step.instr.op not in ENDS and not step.is_exact and k < len(steps) // 2:
             adds = finite and step.adds and changed <= zero
             if not (adds or all(map(only_exchanges, step.stmts))):
                 return False
         zero -= changed
-        if instr.op in JUMPS:
+        if step.instr.op in JUMPS:
             zero.clear()
-    return not live
+    return True
 
 
 def _unsure(code: Sequence[Step], kept: Sequence[int]) -> set[int]:

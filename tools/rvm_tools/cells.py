@@ -131,9 +131,9 @@ class Table:
             return one_by_one
         if kind is int:
             return found, np.zeros(size, bool)
-        unsure = _unsure(found.view(np.float64), sys.dtype)
+        unsure: NDArray[np.bool_] = _unsure(found.view(np.float64), sys.dtype)
         if t.is_complex:
-            unsure = unsure.reshape(-1, 2).any(1)
+            unsure = np.any(unsure.reshape(-1, 2), axis=1)
         with np.errstate(over="ignore", under="ignore"):
             return found.astype(sys.dtype, copy=False), unsure
 
