@@ -2,7 +2,7 @@
 
 They are texts over those of f64, for all finite numbers; most follow W. Kahan, "Branch cuts for
 complex elementary functions" (1987), as `cmath` does.  If a part is infinite or NaN, the values are
-those of C99, by `cmath` or NumPy; no rounding is involved.
+those of C99, by `cmath`, and those of `leg` and `sech` limits; no rounding is involved.
 """
 
 from __future__ import annotations
@@ -85,35 +85,51 @@ def divided(a: Parts, b: Parts) -> Parts:
 
 FAR = 700.0
 """Beyond this exponentials may overflow where their product with a sine does not."""
-SHIFT = 64.0
+SHIFT = 96.0
+VERY_FAR = 800.0
+"""Up to this `SHIFT` brings exponentials back to where they are finite."""
+MOST = 1460.0
+"""Beyond this they overflow times the least sine too, that of the least float."""
 
 
-def _shifted(x: Node) -> tuple[Node, Node]:
-    """A number that exponentials of are finite, and the factor that is missing then.
-
-    Beyond 770 all of them overflow, as no sine of a float is below e**-42.
-    """
+def _shifted(x: Node) -> tuple[Node, Callable[[Node], Node]]:
+    """A number that exponentials of are finite, and what multiplies by the factor missing then."""
     size = fabs(x)
-    far = size > FAR
-    less = with_sign(select(size < 770.0, size, 770.0) - SHIFT, x)
-    return select(far, less, x), select(far, math.exp(SHIFT), 1.0)
+    far, very_far = size > FAR, size > VERY_FAR
+    # The exponential of what remains brings all sines into the normal range.
+    less = select(very_far, select(size < MOST, size, MOST) - (MOST - FAR), size - SHIFT)
+    first = select(very_far, math.exp((MOST - FAR) / 2), select(far, math.exp(SHIFT), 1.0))
+    second = select(very_far, math.exp((MOST - FAR) / 2), 1.0)
+    return select(far, with_sign(less, x), x), lambda v: v * first * second
 
 
 def _exp(z: Parts) -> Parts:
     x, y = z
-    less, more = _shifted(x)
-    size, factor = of("exp", select(x > 0.0, less, x)), select(x > 0.0, more, 1.0)
-    return size * of("cos", y) * factor, size * of("sin", y) * factor
+    less, raised = _shifted(select(x > 0.0, x, 0.0))
+    size = of("exp", select(x > 0.0, less, x))
+    return raised(size * of("cos", y)), raised(size * of("sin", y))
 
 
 def _sinh(z: Parts) -> Parts:
-    x, factor = _shifted(z[0])
-    return of("cos", z[1]) * of("sinh", x) * factor, of("sin", z[1]) * of("cosh", x) * factor
+    x, raised = _shifted(z[0])
+    return raised(of("cos", z[1]) * of("sinh", x)), raised(of("sin", z[1]) * of("cosh", x))
 
 
 def _cosh(z: Parts) -> Parts:
-    x, factor = _shifted(z[0])
-    return of("cos", z[1]) * of("cosh", x) * factor, of("sin", z[1]) * of("sinh", x) * factor
+    x, raised = _shifted(z[0])
+    return raised(of("cos", z[1]) * of("cosh", x)), raised(of("sin", z[1]) * of("sinh", x))
+
+
+def _expm1(z: Parts) -> Parts:
+    x, y = z
+    re, im = _exp(z)
+    near = fabs(x) < FAR
+    inside = select(near, x, 0.0)
+    half = of("sin", y * 0.5)
+    close = of("expm1", inside) * of("cos", y) - half * half * 2.0
+    real = equal(y, 0.0)
+    re = select(near, close, re - select(x < 0.0, 1.0, 0.0))
+    return select(real, of("expm1", x), re), select(real, y, im)
 
 
 def _tanh(z: Parts) -> Parts:
@@ -131,7 +147,9 @@ def _sech(z: Parts) -> Parts:
     e = of("exp", -size)
     sine = of("sin", y)
     beyond = e * of("cos", y) * 2.0, e * select(x < 0.0, sine, -sine) * 2.0
-    return chosen(far, beyond, divided(ONE, _cosh((select(far, 40.0, x), y))))
+    # So that the zeros of real arguments keep the signs that conjugates have.
+    one = constant(1.0, F64), constant(-0.0, F64)
+    return chosen(far, beyond, divided(one, _cosh((select(far, 40.0, x), y))))
 
 
 def _turned(f: Callable[[Parts], Parts]) -> Callable[[Parts], Parts]:
@@ -203,7 +221,7 @@ def _leg(z: Parts) -> Parts:
     far = size > 2.0**400
     a, b = chosen(far, ONE, z)
     # With the signs of zeros, which say on which side of its cut an argument is.
-    near = _sqrt(multiplied((1.0 - a, -b), (1.0 + a, b)))
+    near = _sqrt(((1.0 - a) * (1.0 + a) + b * b, a * b * -2.0))
     # The root of -z**2 whose real part is not negative.
     return chosen(far, chosen(bits(y) < 0, (-y, x), (y, -x)), near)
 
@@ -332,27 +350,30 @@ FUNCTIONS: dict[str, Callable[[Parts], Parts]] = {
     "acos": _acos,
     "leg": _leg,
     "sech": _sech,
+    "expm1": _expm1,
 }
 
 
 def _unusual(fn: str, z: complex) -> complex:
     """A function where a part is infinite or NaN."""
+    x, y = z.real, z.imag
     if fn == "sech":
-        return _combined(divided, 1 + 0j, _unusual("cosh", z))
+        # Of what is infinite only the direction is left.
+        small = _unusual("exp", complex(-abs(x), y if x < 0 else -y))
+        return small if math.isinf(x) else complex(math.nan, y if y == 0 else math.nan)
     if fn == "leg":
-        return settled("sqrt", _combined(multiplied, 1 - z, 1 + z))
+        if not cmath.isinf(z):
+            return complex(math.nan, math.nan)
+        return complex(-y, x) if math.copysign(1.0, y) < 0 else complex(y, -x)
+    if fn == "expm1":
+        found = _unusual("exp", z)
+        return complex(found.real - 1.0, y if y == 0 else found.imag)
     try:
         return getattr(cmath, fn)(z)  # type: ignore[no-any-return]
-    except (ArithmeticError, ValueError):
-        numpy = getattr(np, fn.replace("a", "arc", 1) if fn[0] == "a" else fn)
-        with np.errstate(all="ignore"):
-            return complex(numpy(z))
-
-
-def _combined(f: Callable[[Parts, Parts], Parts], a: complex, b: complex) -> complex:
-    """A product or quotient of numbers."""
-    made = Function("combined", by_parts(f), (C128, C128))
-    return total(made)(a, b)  # type: ignore[no-any-return]
+    except ValueError:
+        # An infinite angle counts as none: its sine has no value.
+        turns = fn in ("sin", "cos", "tan")
+        return _unusual(fn, complex(math.nan, y) if turns else complex(x, math.nan))
 
 
 TEXTS = {fn: Function(f"complex_{fn}", by_parts(f), (C128,)) for fn, f in FUNCTIONS.items()}

@@ -409,22 +409,34 @@ def test_of_complex_numbers_at_cuts_and_far_away(row: FunctionRow) -> None:
         compare_to_the_third_order(row, z)
 
 
+@pytest.mark.parametrize("row", [r for r in FIELD if r.arity == 1], ids=lambda r: r.name)
+def test_of_complex_numbers_at_infinities(row: FunctionRow) -> None:
+    """Where a derivative has a limit there, it is that."""
+    along, across = (1e200 + 0j, 1e200 + 1e-200j, -1e200 + 1j), (1e200j, 1 - 1e200j)
+    skipped = along if row.name in ("sin", "cos", "tan") else ()
+    if (row.name in ENTIRE and not skipped) or row.name == "sqrt":
+        skipped = across  # 1 / sqrt(inf j) is 1 / (inf + inf j), which is no number
+    for near in set(along + across) - set(skipped):
+        z = complex(*(x if abs(x) < 2 else math.copysign(math.inf, x) for x in parts_of(near)))
+        want = exactly(row, (0,), [near])
+        if abs(want) < 1e50:
+            for route in ROUTES:
+                got = computed(row, C128, (0,), route, [z])
+                assert abs(mpmath.mpc(got) - want) < 1e-50, (z, route, got)
+
+
+def parts_of(z: complex) -> tuple[float, float]:
+    return complex(z).real, complex(z).imag
+
+
 def compare_to_the_third_order(row: FunctionRow, z: Sequence[complex]) -> None:
     for order in NEAR_COMPLEX:
         for by in combinations_with_replacement(range(row.arity), order):
             want = exactly(row, by, z)
             if abs(want) > MOST:
                 return
-            allowed = max(NEAR_COMPLEX[order] * size(row, order, z, want), LEAST)
+            allowed = max(NEAR_COMPLEX[order] * abs(want), LEAST)
             for route in ROUTES:
                 got = computed(row, C128, by, route, z)
                 off = abs(mpmath.mpc(got) - want)
                 assert off <= allowed, (by, z, route, got, complex(want))
-
-
-def size(row: FunctionRow, order: int, z: Sequence[complex], want: Any) -> Any:
-    """What errors of a derivative are relative to: its own size, or that of terms that cancel."""
-    if row.name == "leg" and abs(z[0]) > 1 < order:
-        # The derivative of x / leg x has two terms of size 1 / x, which leave 1 / x^3.
-        return max(abs(want), mpmath.mpf(abs(z[0])) ** (1 - order))
-    return abs(want)

@@ -46,8 +46,21 @@ def _atan(x: Expr) -> Partials:
     return (fn("square", const(1, x) / root),)
 
 
+def _leg(x: Expr) -> Partials:
+    if not is_complex(x):
+        return (-(x / fn("leg", x)),)
+    # Far away x / leg(x) is near i or -i, and its derivatives would cancel: there leg(x) is
+    # -i x leg(1 / x), or below the real axis i x leg(1 / x), at a zero with a sign on its side.
+    far, one, y = fn(">", fn("abs2", x), 4.0), const(1, x), fn("imag", x)
+    below = fn("|", fn("<", y, 0.0), fn("<", 1.0 / y, 0.0))
+    near = fn("select", far, one / fn("select", far, x, one), x)
+    side = fn("select", below, const(-1j, x), const(1j, x))
+    return (-(fn("select", far, side, x) / fn("leg", near)),)
+
+
 def _turned(z: Expr) -> Expr:
-    return const(1j, z) * z
+    # A product by i would have NaN from infinite parts.
+    return fn("complex", -fn("imag", z), fn("real", z))
 
 
 def _bell(x: Expr) -> Expr:
@@ -105,7 +118,6 @@ enter(
     elementwise("field"),
     "e**x - 1, exact to the last digits near 0",
     partials=lambda x: (fn("exp", x),),
-    code=written("expm1"),
     domain=(REAL,),
     mp="expm1",
     partial="exact",
@@ -162,7 +174,7 @@ enter(
     1,
     elementwise("field"),
     "sqrt(1 - x * x), without cancellation near 1 and -1",
-    partials=lambda x: (-(x / fn("leg", x)),),
+    partials=_leg,
     domain=(UNIT,),
     mp=lambda x: x.context.sqrt((1 - x) * (1 + x)),
     partial="exact",

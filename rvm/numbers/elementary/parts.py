@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from rvm.leaf import Node, select
-from rvm.leaf.trace import called, equal, fabs
+from rvm.leaf.trace import called, fabs
 from rvm.numbers.complex_functions import log_modulus, logarithm
 from rvm.numbers.elementary import text
 from rvm.numbers.elementary.pairs import product, quick_sum, two_sum
@@ -20,16 +20,6 @@ Parts = tuple[Node, Node]
 def cis(x: Node) -> Parts:
     """cos x + i sin x."""
     return called(text("cos"), x), called(text("sin"), x)
-
-
-def expm1(z: Parts) -> Parts:
-    """e**z - 1: the real part is expm1(x) cos y - 2 sin(y / 2)**2."""
-    x, y = z
-    half = called(text("sin"), y * 0.5)
-    re = called(text("expm1"), x) * called(text("cos"), y) - half * half * 2.0
-    im = called(text("exp"), x) * called(text("sin"), y)
-    real = equal(y, 0.0)
-    return select(real, called(text("expm1"), x), re), select(real, y, im)
 
 
 def log1p(z: Parts) -> Parts:
