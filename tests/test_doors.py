@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 import re
 from array import array
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -329,6 +331,53 @@ ODD = [
     memoryview(array("d", [0.5])),
     bytearray(2),
 ]
+
+
+class Silent:
+    """A value that has no text."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class Willing:
+    """A value that has every attribute."""
+
+    def __getattr__(self, name: str) -> int:
+        return 5
+
+
+class Tensor:
+    """An array of a library that names its attributes like NumPy, and means others."""
+
+    ndim, dtype, shape = 1, "float64", (3,)
+
+    def size(self) -> int:
+        return 3
+
+    def tolist(self) -> list[float]:
+        return [0.0, 0.5, 1.0]
+
+    def item(self) -> float:
+        raise RuntimeError("of three numbers none is the item")
+
+
+FOREIGN = [Silent(), Willing(), Tensor(), Mock(), [Silent()], {"v": Tensor()}, {Mock()}]
+
+
+@pytest.mark.parametrize("value", FOREIGN, ids=lambda v: type(v).__name__)
+def test_values_of_other_libraries_are_refused_in_words(value: Any) -> None:
+    for declared in ("i32", "f64", "c128", "bool", "fixed", "log64", "stack[i64]", "f64[2]", "P"):
+        if declared == "P" and isinstance(value, Willing):
+            continue  # It has the field.
+        record = "record P\n    v: f64\nend\n" if declared == "P" else ""
+        f = rvm.assemble(f"{record}func f(x: {declared})\n").f
+        for call in (f, f.machine):
+            with pytest.raises(rvm.RvmError) as caught:
+                call(x=value)
+            for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+                assert str(error)
+                assert error.diagnostics[0].as_json()
 
 
 @pytest.mark.parametrize("value", ODD, ids=lambda v: f"{type(v).__name__} of {len(v)}")

@@ -33,7 +33,7 @@ def plainly(value: Any) -> str:
         return "none"
     if isinstance(value, (array, memoryview)):
         return plainly(value.tolist())
-    if hasattr(value, "tolist"):
+    if is_numpys(value):
         if value.size > MOST_SHOWN:
             return f"{value.dtype.name} of shape {list(value.shape)}"
         held = value.tolist()
@@ -47,10 +47,17 @@ def plainly(value: Any) -> str:
         return f"[{inside}]" if isinstance(value, list) else f"({inside})"
     try:
         text = repr(value) if isinstance(value, (str, bytes)) else str(value)
-    except ValueError:
-        # Python does not show numbers of thousands of digits.
-        return f"{with_article(type(value).__name__)} of very many digits"
+    except Exception:
+        # Python does not show whole numbers of thousands of digits, and a class of the caller may
+        # show nothing.
+        more = " of very many digits" if isinstance(value, int) else ""
+        return with_article(type(value).__name__) + more
     return with_article(type(value).__name__) if text.startswith("<") else text
+
+
+def is_numpys(value: Any) -> bool:
+    """Whether a value is an array or a number of NumPy, whose attributes are known."""
+    return hasattr(type(value), "__array_interface__")
 
 
 def described(value: Any) -> str:
@@ -61,9 +68,9 @@ def described(value: Any) -> str:
         return "None"
     if isinstance(value, (array, memoryview)):
         return f"{type(value).__name__} {plainly(value)}"
-    if getattr(value, "ndim", 0) > 0:
+    if is_numpys(value) and value.ndim > 0:
         return f"an array of shape {list(value.shape)} of {value.dtype.name}"
-    kind = type(value.item() if hasattr(value, "item") else value).__name__
+    kind = type(value.item() if is_numpys(value) else value).__name__
     text = plainly(value)
     if len(text) > 60 or text == with_article(kind):
         return with_article(kind)

@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.codes.words import with_article
+from rvm.codes.words import described, with_article
 from rvm.faults import InputError, UsageError
 from rvm.interop import library
 from rvm.interop.port import Port, port
 from rvm.interop.rules import Ported, Values, by_input, curve, describe, parts, smooth
 from rvm.library.handle import FunctionHandle
+from rvm.run.binding import held
+from rvm.types import elem_of
 
 MODES = ("mixed", "reverse", "forward")
 
@@ -84,8 +86,16 @@ def _checked(ported: Port, name: str, arrays: Values) -> list[Any]:
         want = ported.dtype(k)
         if isinstance(value, (bool, int, float, complex)):
             # Python's own numbers have no width, in JAX as in the machine.
-            value = np.asarray(value).astype(want, casting="same_kind")
-        made = library("jax", "jax.numpy").asarray(value)
+            t = elem_of(ported.function.registers[k].type)
+            value = np.asarray(held(t, ported.name(k), value), want)
+        try:
+            made = library("jax", "jax.numpy").asarray(value)
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(
+                "I003",
+                f"`{ported.name(k)}` is {with_article(ported.type_text(k))}: "
+                f"it takes an array of {want}, not {described(value)}",
+            ) from None
         if made.dtype != want:
             raise InputError(
                 "I003",
@@ -121,8 +131,8 @@ def _host(
         element = [np.empty(a.shape[len(batch) :], a.dtype) for a in full]
         out = [np.empty(batch + m.shape, m.dtype) for m in made(element)]
         for index in np.ndindex(*batch):
-            for held, value in zip(out, once([a[index] for a in full]), strict=True):
-                held[index] = value
+            for whole, value in zip(out, once([a[index] for a in full]), strict=True):
+                whole[index] = value
         return out
 
     def call(*arrays: Any) -> tuple[Any, ...]:
@@ -229,7 +239,7 @@ def _pulled(ported: Port, mixed: bool = False) -> tuple[Ported, Ported]:
 
 def _turned(adjoints: Sequence[Any]) -> list[Any]:
     """JAX's adjoints are dL/dRe - i dL/dIm, the machine's are dL/dRe + i dL/dIm."""
-    return [g.conj() for g in adjoints]
+    return [library("jax", "jax.numpy").conj(g) for g in adjoints]
 
 
 def _curve(

@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
+from rvm.codes.words import described
+from rvm.faults import UsageError
 from rvm.interop import library
 from rvm.interop.port import Port
 from rvm.interop.rules import Ported, by_input, curve, parts, smooth
-from rvm.interop.tensors import Tensors, backward, check, dtype_of, forward
+from rvm.interop.tensors import Tensors, backward, check, empty, forward
+
+_registered: dict[str, tuple[Any, Ported]] = {}
+"""By an operator's name, what it was made of, and its callable."""
+
+
+def registered(ported: Port, name: str, order: int) -> Ported:
+    """The operator of a name; that which there is already if it was made of the same.
+
+    PyTorch would replace another of the name, and earlier callables and graphs would compute the
+    new function.  UsageError U008 for that, for no name, and for an order that is none.
+    """
+    if not isinstance(name, str) or not re.fullmatch(r"[^\W\d]\w*::[^\W\d]\w*", name, re.A):
+        raise UsageError(
+            "U008",
+            f"an operator is named by a namespace and a name, not by {described(name)}",
+            hint='"mylib::length"',
+        )
+    if isinstance(order, bool) or not isinstance(order, int) or order < 0:
+        raise UsageError("U008", f"`order` is a whole number, 0 or more, not {described(order)}")
+    made_of = ported.same, order
+    if name not in _registered or _registered[name][0] != made_of:
+        _registered[name] = made_of, Operators().run(ported, name, order)
+    return _registered[name][1]
 
 
 class Operators:
@@ -25,7 +51,7 @@ class Operators:
 
         def fake(*tensors: Any) -> list[Any]:
             check(ported, name.partition("::")[2], tensors)
-            return self._empty(tensors, ported, ported.finals)
+            return empty(tensors, ported, ported.finals)
 
         def real(*tensors: Any) -> Tensors:
             check(ported, name.partition("::")[2], tensors)
@@ -53,7 +79,7 @@ class Operators:
             return self.made[name]
 
         def fake(*tensors: Any) -> list[Any]:
-            return self._empty(tensors[: len(ported.inputs)], ported, ported.smooth_inputs)
+            return empty(tensors[: len(ported.inputs)], ported, ported.smooth_inputs)
 
         def real(*tensors: Any) -> Tensors:
             return backward(ported, *tensors)
@@ -93,6 +119,13 @@ class Operators:
 
         inside = ", ".join(f"Tensor t{i}" for i in range(given))
         outside = "Tensor" if made == 1 else f"({', '.join(['Tensor'] * made)})"
+        namespace, _, word = name.partition("::")
+        if hasattr(getattr(self.torch.ops, namespace), word):
+            raise UsageError(
+                "U008",
+                f"there is an operator `{name}` already",
+                hint="operators stay for the life of the process: choose another name",
+            )
         op = self.torch.library.custom_op(
             name,
             lambda *t: shaped(real(*t)),
@@ -102,13 +135,6 @@ class Operators:
         op.register_fake(lambda *t: shaped(fake(*t)))
         self.made[name] = lambda *t: _tuple(op(*t))
         return op, self.made[name]
-
-    def _empty(self, inputs: Tensors, ported: Port, slots: Sequence[int]) -> list[Any]:
-        shapes = ported.shapes([tuple(t.shape) for t in inputs], slots)
-        return [
-            inputs[0].new_empty(shape, dtype=dtype_of(ported, k))
-            for k, shape in zip(slots, shapes, strict=True)
-        ]
 
 
 def _tuple(found: Any) -> Tensors:

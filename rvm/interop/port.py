@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.codes.words import count, with_article
+from rvm.codes.words import count, described, with_article
 from rvm.derive.estimate import check_returned
 from rvm.derive.evidence import Evidence
 from rvm.derive.gate import later
@@ -24,7 +24,7 @@ from rvm.library.handle import FunctionHandle
 from rvm.numbers import system
 from rvm.numbers.residue import Residue
 from rvm.program import Function, Layout, Program, type_text
-from rvm.run.binding import held, parts, plain_view, stored_as, unknown
+from rvm.run.binding import held, other_length, parts, plain_view, stored_as, unknown
 from rvm.run.machine import Machine
 from rvm.state import Options
 from rvm.transform.duals import bar_slots
@@ -82,6 +82,14 @@ class Port:
         """A parameter's type as the assembly language writes it."""
         return type_text(self.function, slot)
 
+    @property
+    def same(self) -> tuple[Any, ...]:
+        """What the function is made of: ports in which these are equal compute the same."""
+        start = [(k, np.asarray(v).tobytes()) for k, v in sorted(self._start.items())]
+        shapes = [np.shape(v) for _, v in sorted(self._start.items())]
+        of = self.program, self.function.name, self.inputs, self.outputs, self.options
+        return (*of, start, shapes)
+
     @cached_property
     def bars(self) -> dict[int, int]:
         """For each parameter with derivatives its dual: the register of its adjoint or tangent."""
@@ -113,7 +121,8 @@ class Port:
     def shapes(self, shapes: Sequence[Shape], slots: Sequence[int]) -> list[Shape]:
         """The shapes of parameters from those of the inputs.
 
-        UsageError U008 if these leave one open; InputError I004 for an input of another rank.
+        UsageError U008 if these leave one open; InputError I004 for an input of another rank, or
+        of another length than its type and the inputs before it say.
         """
         known = self._lengths(shapes)
         return [self._shape(slot, known) for slot in slots]
@@ -132,8 +141,9 @@ class Port:
                 )
             for axis, length in enumerate(shape):
                 free = self._free(slot, axis)
-                if not isinstance(free, int):
-                    known[free] = length
+                want = free if isinstance(free, int) else known.setdefault(free, length)
+                if length != want:
+                    raise other_length(self.function, self.name(slot), slot, axis, want, shape)
         return known
 
     def _free(self, slot: int, axis: int) -> tuple[int, int] | int:
@@ -268,8 +278,15 @@ def port(
     """The port of a function, with inputs and outputs by name.
 
     UsageError U008 if there is none: unknown names, types that other frameworks do not have,
-    stacks.  InputError I001 to I005 for start values that do not fit.
+    stacks, no function of a program.  InputError I001 to I005 for start values that do not fit.
     """
+    if not isinstance(f, FunctionHandle):
+        raise UsageError(
+            "U008",
+            f"what is ported is a function of a program, not {described(f)}",
+            hint="`program.length`, or a function under `@rvm.reversible`; "
+            "of one under `@rvm.pure`, `f.program.f`",
+        )
     f = f.upright()
     function = f.function
     slots = {path: k for k, path in enumerate(paths(function))}
@@ -280,10 +297,16 @@ def port(
                 f"`{p.name}` of `{f.name}` is a stack, whose length only a run can tell",
                 hint="call it from a function that makes the stack for itself, with `alloc`",
             )
-    chosen = [
-        [_numeric(f, slots, name, what) for name in ([names] if isinstance(names, str) else names)]
-        for names, what in ((inputs, "input"), (outputs, "output"))
-    ]
+    chosen = []
+    for names, what in ((inputs, "input"), (outputs, "output")):
+        if not isinstance(names, (str, list, tuple)):
+            raise UsageError(
+                "U008",
+                f"the {what}s of `{f.name}` are named in order, in a list, not by "
+                f"{described(names)}",
+            )
+        listed = [names] if isinstance(names, str) else names
+        chosen.append([_numeric(f, slots, name, what) for name in listed])
     if any(not c or len(set(c)) < len(c) for c in chosen):
         raise UsageError("U008", f"`{f.name}` needs inputs and outputs, each name once")
     values = dict(_flat(function, start))

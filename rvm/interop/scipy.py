@@ -21,7 +21,8 @@ from rvm.derive.places import Named, find_place
 from rvm.faults import InputError, UsageError
 from rvm.interop.port import Port, checked, paths, port
 from rvm.library.handle import FunctionHandle
-from rvm.types import elem_of
+from rvm.run.binding import held
+from rvm.types import F64, Array, elem_of
 
 Vector = NDArray[np.float64]
 
@@ -99,12 +100,23 @@ class Objective:
 
     def pack(self, **values: Any) -> Vector:
         """Values of the varied parameters as one vector."""
-        try:
-            arrays = [np.asarray(values.pop(self._port.name(k))) for k in self._port.inputs]
-        except KeyError as missing:
-            raise InputError("I001", f"a value for {missing} is needed") from None
+        port, arrays = self._port, []
+        for k in port.inputs:
+            name = port.name(k)
+            if name not in values:
+                raise InputError("I001", f"a value for `{name}` is needed")
+            t = Array(elem_of(port.function.registers[k].type), port.rank(k))
+            arrays.append(held(t, name, values.pop(name), with_article(port.type_text(k))))
         for name in values:
             raise InputError("I002", f"`{name}` is not varied")
+        port.shapes([v.shape for v in arrays], ())
+        for k, value, shape in zip(port.inputs, arrays, self._shapes or (), strict=False):
+            if value.shape != shape:
+                raise InputError(
+                    "I004",
+                    f"`{port.name(k)}` has the shape {list(shape)} of its start value, "
+                    f"not {list(value.shape)}",
+                )
         return self._join(arrays)
 
     def unpack(self, x: ArrayLike) -> dict[str, Any]:
@@ -124,7 +136,7 @@ class Objective:
 
     def _split(self, x: ArrayLike) -> list[NDArray[Any]]:
         # A copy: optimizers go on with their vector in place, and the last run is kept.
-        vector = np.array(x, np.float64).reshape(-1)
+        vector = held(Array(F64, 1), "x", x, "a vector of f64").flatten()
         dtypes = [self._port.dtype(k) for k in self._port.inputs]
         # Without start values there is one parameter, of one dimension and any length.
         shapes = self._shapes or [(len(vector) // (dtypes[0].itemsize // 8),)]
@@ -141,8 +153,8 @@ class Objective:
     def value(self, x: ArrayLike) -> float:
         """The loss."""
         _, finals = self._run(x)
-        held = finals[0][self._loss.index]
-        return float(held.imag if self._loss.part == "im" else held.real)
+        found = finals[0][self._loss.index]
+        return float(found.imag if self._loss.part == "im" else found.real)
 
     def grad(self, x: ArrayLike) -> Vector:
         """The gradient."""
@@ -172,12 +184,24 @@ class Objective:
     def _run(self, x: ArrayLike) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
         inputs = self._split(x)
         key = b"".join(v.tobytes() for v in inputs)
-        if self._last is None or self._last[0] != key:
-            self._last = (key, inputs, self._port.forward(inputs))
-        return self._last[1], self._last[2]
+        # Read once: another thread may replace it at any time.
+        last = self._last
+        if last is None or last[0] != key:
+            finals = self._port.forward(inputs)
+            shape = finals[0].shape
+            if any(i >= n for i, n in zip(self._loss.index, shape, strict=True)):
+                at = ", ".join(map(str, self._loss.index))
+                name = self._port.name(self._loss.slot)
+                raise InputError(
+                    "I008",
+                    f"`{name}[{at}]` is outside the array",
+                    values={"shape": list(shape)},
+                )
+            self._last = last = (key, inputs, finals)
+        return last[1], last[2]
 
-    def _seed(self, held: NDArray[Any]) -> NDArray[Any]:
+    def _seed(self, final: NDArray[Any]) -> NDArray[Any]:
         """The adjoint of the loss: one at its place."""
-        seed = np.zeros_like(held)
+        seed = np.zeros_like(final)
         seed[self._loss.index] = 1j if self._loss.part == "im" else 1.0
         return seed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from numpy.typing import NDArray
@@ -15,8 +16,13 @@ from rvm.interop.rules import parts
 Tensors = tuple[Any, ...]
 
 
-def check(ported: Port, name: str, tensors: Tensors) -> None:
-    """UsageError U005 for their number; InputError I003 or I004 for a tensor that does not fit."""
+def check(
+    ported: Port, name: str, tensors: Tensors, devices: Sequence[str] = ("cpu", "meta")
+) -> None:
+    """UsageError U005 for their number; InputError I003 or I004 for a tensor that does not fit.
+
+    Tensors on the device `meta` have no numbers: where only shapes are asked for, they do.
+    """
     torch = library("torch")
     if len(tensors) != len(ported.inputs):
         names = ", ".join(map(ported.name, ported.inputs))
@@ -28,7 +34,13 @@ def check(ported: Port, name: str, tensors: Tensors) -> None:
         said = f"`{ported.name(k)}` is {with_article(ported.type_text(k))}: it takes a tensor"
         if not isinstance(tensor, torch.Tensor):
             raise InputError("I003", f"{said}, not {type(tensor).__name__}")
-        if tensor.device.type not in ("cpu", "meta"):
+        if tensor.layout is not torch.strided:
+            raise InputError(
+                "I003",
+                f"{said} that holds all its numbers, not one of the layout {tensor.layout}",
+                hint=f"{ported.name(k)}.to_dense()",
+            )
+        if tensor.device.type not in devices:
             raise InputError(
                 "I003", f"{said} on the CPU, not on {tensor.device}", hint=f"{ported.name(k)}.cpu()"
             )
@@ -51,6 +63,15 @@ def array(tensor: Any) -> NDArray[Any]:
     """A tensor's own memory as an array (a copy where its values are conjugated lazily)."""
     found: NDArray[Any] = tensor.detach().resolve_conj().resolve_neg().numpy()
     return found
+
+
+def empty(inputs: Tensors, ported: Port, slots: Sequence[int], batch: Tensors = ()) -> list[Any]:
+    """Tensors without values in the shapes of parameters, which follow from those of the inputs."""
+    shapes = ported.shapes([tuple(t.shape) for t in inputs], slots)
+    return [
+        inputs[0].new_empty((*batch, *shape), dtype=dtype_of(ported, k))
+        for k, shape in zip(slots, shapes, strict=True)
+    ]
 
 
 def tensor(value: NDArray[Any]) -> Any:

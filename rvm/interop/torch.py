@@ -15,10 +15,10 @@ from functools import cache
 from typing import Any
 
 from rvm.interop import library
-from rvm.interop.operators import Operators
+from rvm.interop.operators import registered
 from rvm.interop.port import Port, port
 from rvm.interop.rules import Ported, by_input, curve, describe, parts, smooth
-from rvm.interop.tensors import Tensors, backward, check, forward
+from rvm.interop.tensors import Tensors, backward, check, empty, forward
 from rvm.library.handle import FunctionHandle
 
 
@@ -39,7 +39,7 @@ def function(
     run, _ = _functions()
 
     def call(*tensors: Any) -> Any:
-        check(ported, f.name, tensors)
+        check(ported, f.name, tensors, ("cpu",))
         found = run.apply(ported, *tensors)[: len(ported.outputs)]
         return found[0] if len(found) == 1 else found
 
@@ -62,11 +62,17 @@ def register(
     `name` is a namespace and a name, `"mylib::length"`; the operator is `torch.ops.mylib.length`.
     There are derivatives backwards up to `order`, by operators `length_gradient` and so on.
     The operator returns all that the function changes, outputs first; the callable, the outputs.
+
+    Operators stay for the life of the process: UsageError U008 for a name that another has.
     """
+    torch = library("torch")
     ported = port(f, inputs, outputs, fixed)
-    op = Operators().run(ported, name, order)
+    op = registered(ported, name, order)
 
     def call(*tensors: Any) -> Any:
+        # In a graph that is compiled the operator checks its tensors itself.
+        if not torch.compiler.is_compiling():
+            check(ported, f.name, tensors)
         found = op(*tensors)[: len(ported.outputs)]
         return found[0] if len(found) == 1 else found
 
@@ -83,6 +89,14 @@ def _functions() -> tuple[Any, Any]:
     def stacked(apply: Ported, info: Any, in_dims: Tensors, args: Tensors) -> tuple[Tensors, Any]:
         """One run for each element of a batch."""
         ported, *tensors = args
+        if not info.batch_size:
+            ones = [
+                t if d is None else t.new_empty((*t.shape[:d], *t.shape[d + 1 :]))
+                for t, d in zip(tensors, in_dims[1:], strict=True)
+            ]
+            slots = ported.finals if apply == Run.apply else ported.smooth_inputs
+            none = empty(tuple(ones[: len(ported.inputs)]), ported, slots, (0,))
+            return tuple(none), (0,) * len(none)
         runs = []
         for i in range(info.batch_size):
             one = [

@@ -385,13 +385,21 @@ def check_lengths(function: Function, regs: list[Any]) -> None:
             if dim is None:
                 continue
             want = _known_length(dim, regs)
-            if regs[slot].shape[axis] != want:
-                raise InputError(
-                    "I004",
-                    f"`{register.name}` is {with_article(type_text(function, slot))}: "
-                    f"its length on axis {axis} must be {want}, not {regs[slot].shape[axis]}",
-                    values={"shape": list(regs[slot].shape)},
-                )
+            shape = regs[slot].shape
+            if shape[axis] != want:
+                raise other_length(function, register.name, slot, axis, want, shape)
+
+
+def other_length(
+    function: Function, name: str, slot: int, axis: int, want: int, shape: tuple[int, ...]
+) -> InputError:
+    """The error I004 for an array whose length on an axis is not the wanted one."""
+    return InputError(
+        "I004",
+        f"`{name}` is {with_article(type_text(function, slot))}: "
+        f"its length on axis {axis} must be {want}, not {shape[axis]}",
+        values={"shape": list(shape)},
+    )
 
 
 def _known_length(dim: Expr, regs: list[Any]) -> int:

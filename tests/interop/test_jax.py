@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,8 @@ from sizes import thin, wide
 
 import rvm
 from rvm.interop.jax import function
+from rvm.numbers import system
+from rvm.types import SCALARS
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -185,6 +188,13 @@ def test_what_does_not_fit_is_said() -> None:
         length(jnp.ones(2, jnp.float32))
     with pytest.raises(rvm.InputError, match="must have 1 dimension, not 2"):
         jax.jit(length)(jnp.ones((2, 2)))
+    for wrong in (None, "3", np.arange(3.0).astype(">f8"), [1.0, None]):
+        with pytest.raises(rvm.InputError, match="takes an array of float64, not"):
+            length(wrong)
+    product = function(example("matmul", "matmul"), ["A", "B"], "C")
+    for ported in (product, jax.jit(product), jax.grad(lambda a, b: product(a, b).sum())):
+        with pytest.raises(rvm.InputError, match="axis 0 must be 3, not 2"):
+            ported(jnp.ones((2, 3)), jnp.ones((2, 2)))
     with pytest.raises(rvm.UsageError, match="takes 1 arrays"):
         length(jnp.ones(2), jnp.ones(2))
     with pytest.raises(rvm.UsageError, match="`mode` is one of"):
@@ -193,6 +203,34 @@ def test_what_does_not_fit_is_said() -> None:
     with pytest.raises(rvm.UsageError, match="64-bit mode off") as caught:
         length(np.ones(2))
     assert "jax_enable_x64" in caught.value.hint
+
+
+NUMBERS = (0, 1, -1, 300, 2**31, 2**53 + 1, 2**63, 2**70, True, 2.5, 1e300, -0.0, 1j, 2 + 0j)
+
+
+@pytest.mark.parametrize("t", SCALARS.values(), ids=str)
+def test_pythons_numbers_are_those_that_the_machine_takes(t: Any) -> None:
+    if t.is_fixed or t.is_log:
+        return
+    program = rvm.assemble(f"func f(y: {t}, x: {t})\n    swap y, x\n")
+    ported = function(program.f, "x", "y")
+    zero = system(t).to_python(system(t).zero)
+    for v in NUMBERS:
+        try:
+            wanted = program.f(y=zero, x=v).y
+        except rvm.InputError as error:
+            with pytest.raises(rvm.InputError, match=re.escape(error.message)):
+                ported(v)
+        else:
+            got = ported(v)
+            assert got.dtype == system(t).dtype
+            assert repr(got.item()) == repr(wanted), v
+
+
+def test_seeds_may_be_pythons_numbers() -> None:
+    length = function(example("norm", "length"), "x", "r")
+    (adjoint,) = jax.vjp(length, jnp.array([3.0, 4.0]))[1](1.0)
+    close(adjoint, [0.6, 0.8], rtol=1e-14)
 
 
 def test_a_fault_of_the_machine_is_in_jaxs_error() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy, deepcopy
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,62 @@ def test_the_vector_is_not_kept_but_copied() -> None:
     x[0] = 1.0
     assert goal.value(x) == 100.0
     np.testing.assert_array_equal(x, [1.0, 0.0])
+
+
+def test_values_that_are_not_the_vectors_are_refused() -> None:
+    program = rvm.assemble(
+        "func f(y: f64, A: f64[m, k], b: f64[n], z: c128)\n    add y, sum(A * A) + sum(b)\n"
+    )
+    start = {"A": np.zeros((2, 3)), "b": np.zeros(2), "z": 0j}
+    goal = objective(program.f, "y", list(start), **start)
+    np.testing.assert_array_equal(
+        goal.pack(A=[[1, 2, 3], [4, 5, 6]], b=[7, 8], z=9), [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]
+    )
+    for wrong, said in (
+        ({"A": np.ones(2), "b": np.ones(6)}, "2 dimensions, not 1"),
+        ({"A": np.ones((3, 2))}, r"the shape \[2, 3\] of its start value, not \[3, 2\]"),
+        ({"A": np.ones((2, 2)), "b": np.ones(4)}, r"not \[2, 2\]"),
+        ({"b": np.ones(2) * 1j}, "expected a real number"),
+        ({"b": ["1", "2"]}, "expected a real number"),
+        ({"b": np.full(2, 2**53 + 1)}, "not a value of f64"),
+        ({"b": np.ma.array([1.0, 2.0], mask=[True, False])}, "masked"),
+    ):
+        with pytest.raises(rvm.InputError, match=said):
+            goal.pack(**{**start, **wrong})
+    one = objective(rvm.assemble("func g(y: f64, x: f64[n])\n    add y, sum(x)\n").g, "y", "x")
+    for x in (None, ["1"], [1j], np.array([1 + 0j]), [True], [2**53 + 1], np.ma.array([1.0])):
+        for ask in (one.value, one.grad, one.fun, one.hess, lambda v: one.hessp([1.0], v)):
+            with pytest.raises(rvm.InputError):
+                ask(x)
+    three = rvm.assemble("func h(r: f64[n], x: f64[n])\n    add r, x\n").h
+    for ask in (goal_at := objective(three, "r[3]", "x")).value, goal_at.grad, goal_at.fun:
+        with pytest.raises(rvm.InputError, match=r"`r\[3\]` is outside the array"):
+            ask(np.ones(3))
+
+
+def test_threads_get_each_its_own_run() -> None:
+    """Another thread evaluates the objective at every point where this one's last run is kept."""
+    goal = objective(rvm.assemble(ROSENBROCK).rosen, "y", "x")
+    here, there = np.array([1.3, 0.7]), np.array([-1.0, 2.0])
+    wanted = goal.fun(here)
+    kind = type(goal)
+
+    class Meddling(kind):  # type: ignore[misc, valid-type]
+        meddled = False
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            super().__setattr__(name, value)
+            if name == "_last" and value is not None and not Meddling.meddled:
+                Meddling.meddled = True
+                with ThreadPoolExecutor(1) as pool:
+                    pool.submit(self.fun, there).result()
+                Meddling.meddled = False
+
+    goal.__class__ = Meddling
+    goal.value(there)
+    value, gradient = goal.fun(here)
+    assert value == wanted[0]
+    np.testing.assert_array_equal(gradient, wanted[1])
 
 
 def test_what_does_not_fit_is_said() -> None:

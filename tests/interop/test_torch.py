@@ -161,6 +161,43 @@ def test_tensors_are_read_where_they_are() -> None:
     torch.testing.assert_close(product(turned, turned.T), turned @ turned.T)
 
 
+def test_a_batch_of_none() -> None:
+    f = function(example("norm", "length"), "x", "r")
+    none = torch.zeros(0, 3, dtype=torch.float64)
+    for change, shape in ((lambda g: g, ()), (torch.func.grad, (3,)), (torch.func.hessian, (3, 3))):
+        each = torch.func.vmap(change(f))
+        assert each(none).shape == (0, *shape)
+        assert torch.func.vmap(each)(none.expand(2, 0, 3)).shape == (2, 0, *shape)
+    assert torch.func.vmap(f, in_dims=1)(none.T).shape == (0,)
+
+
+def test_an_operator_is_that_which_was_registered() -> None:
+    texts = [f"func f(y: f64, x: f64)\n    add y, {k}.0 * x * x\n" for k in (2, 3)]
+    double, triple = (rvm.assemble(t).f for t in texts)
+    first = register("rvm_tests::scaled", double, "x", "y")
+    for f, more in ((triple, {}), (double, {"order": 1}), (double, {"y": 1.0})):
+        with pytest.raises(rvm.UsageError, match="there is an operator `rvm_tests::scaled`"):
+            register("rvm_tests::scaled", f, "x", "y", **more)
+    with pytest.raises(rvm.UsageError, match="there is an operator `rvm_tests::scaled_gradient`"):
+        register("rvm_tests::scaled_gradient", triple, "x", "y")
+    again = register("rvm_tests::scaled", rvm.assemble(texts[0]).f, "x", "y")
+    for f in (first, again):
+        y = f(x := number(3.0))
+        assert (y.item(), *torch.autograd.grad(y, x)) == (18.0, 12.0)
+
+
+@pytest.mark.parametrize("name", ["length", "a::b::c", "a::1", "::a", "a::", "a::b c", 3])
+def test_names_that_no_operator_has(name: Any) -> None:
+    with pytest.raises(rvm.UsageError, match="named by a namespace and a name"):
+        register(name, example("norm", "length"), "x", "r")
+
+
+@pytest.mark.parametrize("order", [-1, 1.5, True, None, "2"])
+def test_orders_that_there_are_not(order: Any) -> None:
+    with pytest.raises(rvm.UsageError, match="`order` is a whole number"):
+        register("rvm_tests::ordered", example("norm", "length"), "x", "r", order=order)
+
+
 def test_an_operator_stands_in_compiled_graphs() -> None:
     f = register("rvm_tests::length", example("norm", "length"), "x", "r")
     x = real(3)
@@ -186,6 +223,11 @@ def test_an_operator_stands_in_compiled_graphs() -> None:
         (lambda: function(PARTS.energy, ["sun"], "e"), "no parameter `sun`"),
         (lambda: function(PARTS.hidden, "x", "y")(real(2)), "how long axis 0 of `y`"),
         (lambda: function(PARTS.pick, "x", "y")(real(2), real(2)), "takes 1 tensors"),
+        (lambda: function(PARTS.pick, {"x", "k"}, "y"), "in a list, not by .* of type set"),
+        (lambda: function(PARTS.pick, iter("xk"), "y"), "in a list, not by a str_"),
+        (lambda: function(PARTS.pick, "x", None), "the outputs of `pick` .* not by None"),
+        (lambda: function(PARTS, "x", "y"), "a function of a program, not a Library"),
+        (lambda: function(rvm.pure(lambda x: x, x="f64"), "x", "y"), "not a PureFunction"),
     ],
 )
 def test_functions_that_cannot_be_ported(make: Any, said: str) -> None:
@@ -199,6 +241,8 @@ def test_functions_that_cannot_be_ported(make: Any, said: str) -> None:
         (torch.ones(2), r"torch.float64, not of torch.float32"),
         (torch.ones(2, 2, dtype=torch.float64), "must have 1 dimension, not 2"),
         (np.ones(2), "takes a tensor, not ndarray"),
+        (torch.ones(2, dtype=torch.float64).to_sparse(), "not one of the layout torch.sparse_coo"),
+        (torch.ones(2, dtype=torch.float64, device="meta"), "on the CPU, not on meta"),
     ],
 )
 def test_tensors_that_do_not_fit(argument: Any, said: str) -> None:
