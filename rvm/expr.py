@@ -43,63 +43,42 @@ def _is_recorded() -> bool:
     return get_ident() in _recorders
 
 
+def _operator(fn: str, reflected: bool = False) -> Callable[[Expr, Any], Apply]:
+    """A Python operator, as a function of the table."""
+
+    def operator(self: Expr, other: Any) -> Apply:
+        args = self, lift(other)
+        return Apply(fn, args[::-1] if reflected else args)
+
+    return operator
+
+
 class Expr:
     """Base class of expression nodes, with arithmetic operators."""
 
     __slots__ = ()
     type: ValueType | None
 
-    def __add__(self, other: Any) -> Apply:
-        return Apply("+", (self, lift(other)))
-
-    def __radd__(self, other: Any) -> Apply:
-        return Apply("+", (lift(other), self))
-
-    def __sub__(self, other: Any) -> Apply:
-        return Apply("-", (self, lift(other)))
-
-    def __rsub__(self, other: Any) -> Apply:
-        return Apply("-", (lift(other), self))
-
-    def __mul__(self, other: Any) -> Apply:
-        return Apply("*", (self, lift(other)))
-
-    def __rmul__(self, other: Any) -> Apply:
-        return Apply("*", (lift(other), self))
-
-    def __truediv__(self, other: Any) -> Apply:
-        return Apply("/", (self, lift(other)))
-
-    def __rtruediv__(self, other: Any) -> Apply:
-        return Apply("/", (lift(other), self))
-
-    def __pow__(self, other: Any) -> Apply:
-        return Apply("**", (self, lift(other)))
-
-    def __rpow__(self, other: Any) -> Apply:
-        return Apply("**", (lift(other), self))
-
-    def __and__(self, other: Any) -> Apply:
-        return Apply("&", (self, lift(other)))
-
-    def __or__(self, other: Any) -> Apply:
-        return Apply("|", (self, lift(other)))
+    __add__ = _operator("+")
+    __radd__ = _operator("+", reflected=True)
+    __sub__ = _operator("-")
+    __rsub__ = _operator("-", reflected=True)
+    __mul__ = _operator("*")
+    __rmul__ = _operator("*", reflected=True)
+    __truediv__ = _operator("/")
+    __rtruediv__ = _operator("/", reflected=True)
+    __pow__ = _operator("**")
+    __rpow__ = _operator("**", reflected=True)
+    __and__ = _operator("&")
+    __or__ = _operator("|")
+    __lt__ = _operator("<")
+    __le__ = _operator("<=")
+    __gt__ = _operator(">")
+    __ge__ = _operator(">=")
 
     def __ne__(self, other: object) -> Any:
         equal = self == other
         return Apply("!=", equal.args) if isinstance(equal, Apply) else not equal
-
-    def __lt__(self, other: Any) -> Apply:
-        return Apply("<", (self, lift(other)))
-
-    def __le__(self, other: Any) -> Apply:
-        return Apply("<=", (self, lift(other)))
-
-    def __gt__(self, other: Any) -> Apply:
-        return Apply(">", (self, lift(other)))
-
-    def __ge__(self, other: Any) -> Apply:
-        return Apply(">=", (self, lift(other)))
 
     def __neg__(self) -> Apply:
         return Apply("neg", (self,))

@@ -20,6 +20,15 @@ SPECIAL = ("argument", "constant", "table", "check", "call")
 """Nodes that are not operations."""
 
 
+def _operator(name: str, reflected: bool = False) -> Callable[[Node, Any], Node]:
+    """A Python operator, as an operation of the operands' kind."""
+
+    def operator(self: Node, other: Any) -> Node:
+        return by_kind(name, other, self) if reflected else by_kind(name, self, other)
+
+    return operator
+
+
 class Node:
     """A value within a body: an operation of the table, or one of `SPECIAL`."""
 
@@ -35,29 +44,18 @@ class Node:
         inside = ", ".join(map(repr, self.args))
         return f"{self.op}({inside})" if self.aux is None else f"{self.op}({self.aux!r} {inside})"
 
-    def __add__(self, other: Any) -> Node:
-        return _arithmetic("add", self, other)
-
-    def __radd__(self, other: Any) -> Node:
-        return _arithmetic("add", other, self)
-
-    def __sub__(self, other: Any) -> Node:
-        return _arithmetic("sub", self, other)
-
-    def __rsub__(self, other: Any) -> Node:
-        return _arithmetic("sub", other, self)
-
-    def __mul__(self, other: Any) -> Node:
-        return _arithmetic("mul", self, other)
-
-    def __rmul__(self, other: Any) -> Node:
-        return _arithmetic("mul", other, self)
-
-    def __truediv__(self, other: Any) -> Node:
-        return apply("fdiv", self, other)
-
-    def __rtruediv__(self, other: Any) -> Node:
-        return apply("fdiv", other, self)
+    __add__ = _operator("add")
+    __radd__ = _operator("add", reflected=True)
+    __sub__ = _operator("sub")
+    __rsub__ = _operator("sub", reflected=True)
+    __mul__ = _operator("mul")
+    __rmul__ = _operator("mul", reflected=True)
+    __truediv__ = _operator("div")
+    __rtruediv__ = _operator("div", reflected=True)
+    __lt__ = _operator("lt")
+    __le__ = _operator("le")
+    __gt__ = _operator("gt")
+    __ge__ = _operator("ge")
 
     def __neg__(self) -> Node:
         return apply("fneg", self) if self.kind in FLOATS else apply("sub", 0, self)
@@ -80,28 +78,12 @@ class Node:
     def __rshift__(self, other: Any) -> Node:
         return apply("ashr", self, other)
 
-    def __lt__(self, other: Any) -> Node:
-        return compare("lt", self, other)
-
-    def __le__(self, other: Any) -> Node:
-        return compare("le", self, other)
-
-    def __gt__(self, other: Any) -> Node:
-        return compare("gt", self, other)
-
-    def __ge__(self, other: Any) -> Node:
-        return compare("ge", self, other)
-
     def __bool__(self) -> bool:
         raise TypeError("a node has no truth value; use `select(condition, a, b)`")
 
 
-def _arithmetic(name: str, a: Any, b: Any) -> Node:
-    return apply(f"f{name}" if _kind(a, b) in FLOATS else name, a, b)
-
-
-def compare(name: str, a: Any, b: Any) -> Node:
-    """A comparison by its name: lt, le, gt, ge, eq, ne."""
+def by_kind(name: str, a: Any, b: Any) -> Node:
+    """An operation that floats have by a name of their own: add, sub, mul, div, lt, le, …, ne."""
     return apply(f"f{name}" if _kind(a, b) in FLOATS else name, a, b)
 
 
@@ -169,12 +151,12 @@ def select(condition: Node, a: Any, b: Any) -> Node:
 
 def equal(a: Any, b: Any) -> Node:
     """Whether two numbers are equal (Python's `==` compares nodes for identity)."""
-    return compare("eq", a, b)
+    return by_kind("eq", a, b)
 
 
 def unequal(a: Any, b: Any) -> Node:
     """Whether two numbers differ; a NaN differs from itself."""
-    return compare("ne", a, b)
+    return by_kind("ne", a, b)
 
 
 def fabs(x: Any) -> Node:

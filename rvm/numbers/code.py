@@ -12,7 +12,7 @@ from rvm.leaf import Function
 from rvm.leaf.function import Body as Body
 from rvm.leaf.ops import BIT, I64, limits
 from rvm.leaf.python import Inline, Later, inline_on_arrays, on_kinds, total
-from rvm.leaf.trace import compare
+from rvm.leaf.trace import by_kind
 from rvm.numbers.own import own
 from rvm.numbers.support import NAMES
 from rvm.types import Scalar
@@ -82,7 +82,7 @@ COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "
 
 def comparisons() -> dict[str, Body]:
     """The bodies of the six comparisons."""
-    return {s: (lambda a, b, test=test: compare(test, a, b)) for s, test in COMPARISONS.items()}
+    return {s: (lambda a, b, test=test: by_kind(test, a, b)) for s, test in COMPARISONS.items()}
 
 
 def kind_of(t: Scalar) -> str:

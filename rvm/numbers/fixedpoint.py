@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rvm.leaf import Node, select
 from rvm.leaf.ops import I64, Op, add, limits
 from rvm.leaf.python import umulh_array
-from rvm.leaf.trace import Fault, apply, compare, constant, equal, unless
+from rvm.leaf.trace import Fault, apply, by_kind, constant, equal, unless
 from rvm.numbers.base import NumberSystem, shortened, shown
 from rvm.numbers.code import Body, Code, codes_of, comparisons
 from rvm.numbers.fixedpoint_functions import bodies, entered_power
@@ -303,7 +303,7 @@ def fixed_bodies(frac: int) -> dict[str, Body]:
         "%": lambda a, b: apply("mod", a, divisor(a, b)),
         "neg": lambda x: apply("wneg", x),
         "abs": lambda x: apply("wabs", unless(x, equal(x, LOW), fault, x)),
-        "sign": lambda x: select(x > 0, unit, select(compare("ne", x, 0), constant(-one, I64), 0)),
+        "sign": lambda x: select(x > 0, unit, select(by_kind("ne", x, 0), constant(-one, I64), 0)),
         "square": lambda x: product(x, x),
         "min": lambda a, b: select(a <= b, a, b),
         "max": lambda a, b: select(a >= b, a, b),

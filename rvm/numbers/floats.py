@@ -25,7 +25,7 @@ from rvm.leaf import Function, Node, select
 from rvm.leaf.ops import F32, F64
 from rvm.leaf.python import f32
 from rvm.leaf.python import total as total_of
-from rvm.leaf.trace import apply, compare, constant, equal, unequal, with_sign
+from rvm.leaf.trace import apply, by_kind, constant, equal, unequal, with_sign
 from rvm.numbers.base import InexactSystem, nearest, shown, words
 from rvm.numbers.code import Body, codes_of, comparisons
 from rvm.types import Scalar
@@ -182,7 +182,7 @@ def _remainder(a: Node, b: Node) -> tuple[Node, Node, Node]:
     """C's remainder, whether it is not 0, and whether it is of the other sign than b."""
     rest = apply("fmod", a, b)
     nonzero = unequal(rest, 0.0)
-    return rest, nonzero, nonzero & compare("ne", b < 0.0, rest < 0.0)
+    return rest, nonzero, nonzero & by_kind("ne", b < 0.0, rest < 0.0)
 
 
 def modulo(a: Node, b: Node) -> Node:

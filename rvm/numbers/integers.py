@@ -24,7 +24,7 @@ import numpy as np
 
 from rvm.leaf import Node, select
 from rvm.leaf.ops import BIT, I64, WIDTHS, Native, Op, add, named, number, signed, wrapped
-from rvm.leaf.trace import Fault, apply, compare, constant, converted, fitting, unless
+from rvm.leaf.trace import Fault, apply, by_kind, constant, converted, fitting, unless
 from rvm.numbers.base import NumberSystem, plain, shortened, shown
 from rvm.numbers.code import Body, Code, Codes, codes_of, comparisons
 from rvm.numbers.lifting import KINDS, lifting_bodies
@@ -62,9 +62,9 @@ class BoolSystem(NumberSystem):
 def bool_bodies() -> dict[str, Body]:
     """The functions of bools.  `and` and `or` here evaluate both arguments but in Python."""
     return {
-        "==": lambda a, b: compare("eq", a, b),
-        "!=": lambda a, b: compare("ne", a, b),
-        "^": lambda a, b: compare("ne", a, b),
+        "==": lambda a, b: by_kind("eq", a, b),
+        "!=": lambda a, b: by_kind("ne", a, b),
+        "^": lambda a, b: by_kind("ne", a, b),
         "&": lambda a, b: apply("and", a, b),
         "|": lambda a, b: apply("or", a, b),
         "and": lambda a, b: a & b,
@@ -152,7 +152,7 @@ NEGATIVE_POWER = Fault("negative_power", _power_fault)
 
 def divisor(a: Node, b: Node) -> Node:
     """`b`, refused where it is 0."""
-    return unless(b, compare("eq", b, 0), ZERO_DIVISOR, a)
+    return unless(b, by_kind("eq", b, 0), ZERO_DIVISOR, a)
 
 
 def bodies(kind: str) -> dict[str, Body]:
@@ -163,7 +163,7 @@ def bodies(kind: str) -> dict[str, Body]:
         if has_sign:
             # To a negative power, 1 and -1 are what they are to a power that is as odd.
             negative = n < 0
-            unit = compare("eq", x, 1) | compare("eq", x, -1)
+            unit = by_kind("eq", x, 1) | by_kind("eq", x, -1)
             x = unless(x, negative & ~unit, NEGATIVE_POWER, x, n)
             n = select(negative, apply("and", n, 1), n)
         return apply("power", x, n)
@@ -181,7 +181,7 @@ def bodies(kind: str) -> dict[str, Body]:
         return lambda x, k: apply(name, x, fitting(apply("and", k, bits - 1), kind))
 
     def odd(k: Node) -> Node:
-        return unless(k, compare("eq", k & 1, 0), EVEN_FACTOR, k)
+        return unless(k, by_kind("eq", k & 1, 0), EVEN_FACTOR, k)
 
     def reciprocal(k: Node) -> Node:
         """The inverse of an odd k modulo 2^bits, by Newton's steps: k has itself in 3 bits."""
@@ -205,7 +205,7 @@ def bodies(kind: str) -> dict[str, Body]:
         return high
 
     def sign(x: Node) -> Node:
-        below = select(compare("ne", x, 0), constant(-1 if has_sign else 1, kind), 0)
+        below = select(by_kind("ne", x, 0), constant(-1 if has_sign else 1, kind), 0)
         return select(x > 0, constant(1, kind), below) if has_sign else below
 
     return {

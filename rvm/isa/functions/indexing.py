@@ -15,7 +15,7 @@ from rvm.isa.functions.arrays import both, numbers
 from rvm.isa.functions.formulas import enter, fn, rank
 from rvm.isa.rules import gather, length, like, of, scatter, transposition
 from rvm.leaf import Function, Node, select
-from rvm.leaf.trace import Fault, apply, compare, converted, equal, unless
+from rvm.leaf.trace import Fault, apply, by_kind, converted, equal, unless
 from rvm.numbers.code import Code
 from rvm.numbers.reductions import sum_over
 from rvm.numbers.support import index_fault, name, outside_domain, unequal_lengths
@@ -118,7 +118,7 @@ ENDLESS = Fault("endless", ArithmeticError)
 def _behind_last(a: Node, b: Node, s: Node) -> Node:
     zero, up = equal(s, 0), s > 0
     # The way from a to b and the length of a step are unsigned: they need 64 bits.
-    none = select(up, compare("lt", b, a), compare("gt", b, a))
+    none = select(up, by_kind("lt", b, a), by_kind("gt", b, a))
     way = converted(select(up, apply("wsub", b, a), apply("wsub", a, b)), "u64")
     step = converted(select(zero, 1, select(up, s, apply("wneg", s))), "u64")
     rounds = apply("wadd", converted(apply("floordiv", way, step), "i64"), 1)

@@ -12,7 +12,7 @@ import math
 
 from rvm.leaf import Node, constant, function, select
 from rvm.leaf.ops import I64
-from rvm.leaf.trace import apply, compare, equal, to_float
+from rvm.leaf.trace import apply, by_kind, equal, to_float
 from rvm.numbers.binaries import pi
 from rvm.numbers.code import DOUBT
 from rvm.numbers.elementary.circles import turning_words
@@ -94,8 +94,8 @@ class _Reduced:
         angle = _left(_high(rest, _words(pi(128) >> 2)), 1)
         own = _shifted(size, e + 127)
         self.small = tiny & apply("ult", own[0], 1 << 37)
-        self.odd = compare("ne", equal(whole, 1), beyond) & ~tiny
-        self.below = compare("ne", m < 0, beyond & ~tiny)
+        self.odd = by_kind("ne", equal(whole, 1), beyond) & ~tiny
+        self.below = by_kind("ne", m < 0, beyond & ~tiny)
         self.angle = chosen(tiny, own, angle)
 
 
