@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rvm.expr import Expr, reads
@@ -15,7 +14,6 @@ from rvm.ir.jam import Jam
 from rvm.ir.joined_rounds import join
 from rvm.ir.loops import Counted, Inner, Inside
 from rvm.ir.node import I64, Node
-from rvm.ir.split_rounds import split
 from rvm.ir.typed import Unprintable
 from rvm.ir.values import scalar
 
@@ -165,24 +163,17 @@ def _unchecked(maker: MachineMaker, loop: Counted, label: str, copy: int) -> Non
         return f"{label}_{target}"
 
     def onward(target: int, falling: bool) -> None:
-        jam: Jam | None = loop.jams.get(target - 1) if falling and not b.lanes else None
-        fission = loop.fissions.get(target - 1) if falling and _may_split(b) else None
         # The values of lanes fill the registers as it is.
-        if jam is not None:
-            cycle = jam.loops[0].cycle
-            if tried(lambda: join(b, jam, block(cycle.head + 1), block(cycle.back + 1))):
-                return
-        if fission is not None:
-            cycle = fission.rounds.cycle
-            if tried(lambda: split(b, fission, block(cycle.head + 1), block(cycle.back + 1))):
-                return
-        b.jump(block(target))
+        jam: Jam | None = loop.jams.get(target - 1) if falling and not b.lanes else None
+        if jam is None or not joined(jam):
+            b.jump(block(target))
 
-    def tried(made: Callable[[], None]) -> bool:
-        """Make some blocks, or none if they can't be made."""
+    def joined(jam: Jam) -> bool:
+        """Make the blocks of joined rounds, or none if they can't be made."""
+        cycle = jam.loops[0].cycle
         begun, here, items = len(b.blocks), len(b.items), b.items
         try:
-            made()
+            join(b, jam, block(cycle.head + 1), block(cycle.back + 1))
         except Unprintable:
             del b.blocks[begun:], items[here:]
             b.items = items
@@ -198,8 +189,3 @@ def _unchecked(maker: MachineMaker, loop: Counted, label: str, copy: int) -> Non
     maker.trusted, b.proved = before
     b.block(leave)
     maker.goto(copy, back + 1)
-
-
-def _may_split(b: FunctionBuilder) -> bool:
-    """Whether iterations need not be counted one by one."""
-    return not (b.lanes or b.kind.counts)

@@ -7,13 +7,12 @@ the second version.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rvm.expr import LENGTHS, Apply, Const, Expr, Index, Place, Span, reads
 from rvm.image import Code
-from rvm.ir.fission import Fission, fission
 from rvm.ir.flow import Cycle, Flow
 from rvm.ir.jam import Jam, Rounds, jam
 from rvm.ir.loop_facts import (
@@ -82,8 +81,6 @@ class Counted:
     """The branches whose come-froms need no check."""
     jams: Mapping[int, Jam] = field(default_factory=dict)
     """Loops of the nest whose iterations can be joined, by the position of their come-from."""
-    fissions: Mapping[int, Fission] = field(default_factory=dict)
-    """Innermost loops that can be split, by the position of their come-from."""
 
     def rounds(self, cycle: Cycle) -> int:
         """The instructions of an iteration of one of its loops, those of loops inside it aside."""
@@ -170,22 +167,7 @@ class _Survey:
             proved,
             frozenset(trusted),
             self._jams(inner),
-            dict(self._fissions()),
         )
-
-    def _fissions(self) -> Iterator[tuple[int, Fission]]:
-        """The innermost loops of the nest that can be split."""
-        if any(self.ways.values()):
-            return
-        for cycle in (self.cycle, *self.within):
-            rounds = self._rounds(cycle)
-            if rounds is not None and not any(
-                cycle.head < c.head < cycle.back for c in self.within
-            ):
-                live = live_at(self.code, cycle.head + 1)
-                found = fission(self.code, rounds, self._resolved, live)
-                if found is not None:
-                    yield cycle.head, found
 
     def _jams(self, inner: Sequence[Inner]) -> dict[int, Jam]:
         """The loops of the nest whose iterations can be joined, with the innermost ones in them."""
