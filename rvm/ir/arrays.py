@@ -16,15 +16,14 @@ from rvm.ir import statements as scalars
 from rvm.ir.builder import TRUE, Builder, Indices
 from rvm.ir.context import FRAMED, MINE, WIDTH
 from rvm.ir.elements import elements, everywhere, in_rows, matching
-from rvm.ir.extremes import place_of
 from rvm.ir.items import Parts, parts_of
 from rvm.ir.node import I64, PTR, Node, Var, constant, number
 from rvm.ir.others import fill as fill_others
 from rvm.ir.others import others_of
 from rvm.ir.places import LONGEST, View, item_size
-from rvm.ir.sums import Element, operation
-from rvm.ir.typed import Unprintable, type_of
-from rvm.ir.values import at, located, put, raw, read, scalar, viewed, whole, whole_number
+from rvm.ir.sums import Element
+from rvm.ir.typed import Unprintable
+from rvm.ir.values import at, located, put, raw, read, viewed, whole, whole_number
 from rvm.isa import implementation
 from rvm.isa import place as typed_place
 from rvm.numbers import system
@@ -39,10 +38,6 @@ def update(b: Builder, stmt: Update) -> None:
     """`dst op= value` for an array place."""
     t = elem_of(cast(Array, stmt.dst.type))
     place = viewed(b, stmt.dst)
-    single = _single(b, stmt, t)
-    if single is not None:
-        _update_one(b, stmt, t, place, *single)
-        return
     shape, element = elements(b, stmt.value)
     matching(b, shape, place.dims)
     rank = len(shape)
@@ -71,51 +66,6 @@ def update(b: Builder, stmt: Update) -> None:
             look_finite(b, new)
 
     _everywhere(b, place.dims, new, t)
-
-
-def _single(b: Builder, stmt: Update, t: Scalar) -> tuple[Expr, str, Expr] | None:
-    """A number that is added to the place of an extreme of an array; None of other updates.
-
-    The others gain zeros, which change nothing but zeros with a sign: there are none.  An update
-    that fills its array enters these zeros.
-    """
-    if stmt.dst.reg not in b.positive or id(stmt) in b.filling:
-        return None
-    if b.way or b.rounding is not None or not t.is_float:
-        return None
-    match stmt.value:
-        case Apply("*", (v, Apply("first_max" | "last_min" as fn, (x,)))) | Apply(
-            "*", (Apply("first_max" | "last_min" as fn, (x,)), v)
-        ):
-            if not rank_of(type_of(v)) and rank_of(type_of(x)) == 1:
-                return v, fn.partition("_")[2], x
-    return None
-
-
-def _update_one(
-    b: Builder, stmt: Update, t: Scalar, place: View, value: Expr, which: str, of: Expr
-) -> None:
-    """`dst op= value * first_max(of)` and its like, at one place if the value is finite."""
-    shape, inner = elements(b, of)
-    matching(b, shape, place.dims)
-    by = scalar(b, value)
-    found = place_of(b, which, t, shape, inner)
-    zero = cast(Node, raw(system(t).zero, t))
-    times = operation(b, "*", t)
-
-    def gain(k: Node, factor: Parts) -> None:
-        where = at(b, place, (k,))
-        new = scalars.changed(b, stmt.op, t, read(b, where), times(by, factor))
-        put(b, where, new)
-        if id(stmt) in b.looking:
-            look_finite(b, new)
-
-    def everywhere() -> None:
-        b.nest(place.dims, lambda i: gain(i[0], b.select(b.op("eq", i[0], found), one, zero)))
-
-    one = cast(Node, raw(system(t).literal(1), t))
-    far = b.op("fueq", b.intrinsic("fabs", by), constant(inf, by.kind))
-    b.trusting(lambda: b.when(far, everywhere, lambda: gain(found, one), unlikely=True))
 
 
 def _everywhere(

@@ -90,8 +90,6 @@ class Builder(Operations):
         """Whether a number was found that is not finite, where `kind.finite` asks for that."""
         self.looking: frozenset[int] = frozenset()
         """The `id`s of statements that do so."""
-        self.positive: frozenset[int] = frozenset()
-        """Array parameters that have no zero with a sign."""
         self.turns: frozenset[Expr] = frozenset()
         """Angles of type f64 of which both sine and cosine are needed."""
         self.one_ways: Mapping[int, OneWay] = {}

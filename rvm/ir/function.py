@@ -259,8 +259,6 @@ class MachineMaker(Maker):
             b.turns = turns(code)
         gaining = _gaining(code)
         if b.kind.blank:
-            # To a zero nothing is added that makes it a zero with a sign.
-            b.positive = frozenset(fills(code).keys() & gaining.keys())
             b.filling = frozenset(id(code.stmts(pc)[0]) for pc in fills(code).values())
         if b.kind.finite:
             # What was no number once is none at the end.
