@@ -239,6 +239,12 @@ def floats(name: str, digits: str) -> Table:
     return Table(name, F64, struct.unpack(f">{len(data) // 8}d", data))
 
 
+def matrix(name: str, count: int, digits: str) -> tuple[Table, ...]:
+    """So many tables of floats of one length, from the digits of one after the other."""
+    length = len(digits) // count
+    return tuple(floats(f"{name}_{k}", digits[k * length : (k + 1) * length]) for k in range(count))
+
+
 def integers(name: str, digits: str) -> Table:
     """A table of integers, from the hexadecimal digits of their bits, the highest first."""
     data = bytes.fromhex(digits)

@@ -15,7 +15,7 @@ _HEAD = '''"""Constants of elementary functions, made by `python -m rvm_tools.el
 
 from __future__ import annotations
 
-from rvm.leaf.trace import floats, integers
+from rvm.leaf.trace import floats, integers, matrix
 
 '''
 _PRECISION = 400
@@ -56,22 +56,17 @@ class _TableMaker:
             line = f"{name} = (\n" + "".join(f"    {v!r},\n" for v in values) + ")"
         self.lines.append(line)
 
-    def table(self, kind: str, name: str, values: list[Any]) -> None:
+    def table(self, kind: str, name: str, values: list[Any], *more: int) -> None:
         """A table of floats or integers, as the hexadecimal digits of their bits."""
-        words = [_bits_of(v) if kind == "floats" else v for v in values]
+        words = values if kind == "integers" else [_bits_of(v) for v in values]
         digits = "".join(f"{w & (1 << 64) - 1:016x}" for w in words)
         rows = "".join(f'    "{digits[n : n + 80]}"\n' for n in range(0, len(digits), 80))
-        self.lines.append(f'{name} = {kind}(\n    "{name.lower()}",\n{rows[:-1]},\n)')
+        given = "".join(f"    {n},\n" for n in more)
+        self.lines.append(f'{name} = {kind}(\n    "{name.lower()}",\n{given}{rows[:-1]},\n)')
 
     def tables(self, name: str, rows: list[list[float]]) -> None:
         """Several tables of floats, as a tuple."""
-        parts = len(self.lines)
-        for n, row in enumerate(rows):
-            self.table("floats", f"{name}_{n}", row)
-        made = [line.partition(" = ")[2] for line in self.lines[parts:]]
-        del self.lines[parts:]
-        inner = "".join(f"    {line}".replace("\n", "\n    ") + ",\n" for line in made)
-        self.lines.append(f"{name} = (\n{inner})")
+        self.table("matrix", name, [x for row in rows for x in row], len(rows))
 
     def polynomial(
         self, name: str, g: Callable[[Any], Any], low: Any, high: Any, count: int
