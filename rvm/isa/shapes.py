@@ -121,13 +121,11 @@ def result_dims(fn: str, args: Sequence[Expr], dims: Sequence[Dims]) -> Dims:
             return (*a[:-1], *(b[1:] if len(b) == 2 else ()))
         case "outer":
             return (*dims[0], *dims[1])
-        case "gather":
-            return dims[1]
         case "scatter":
             return (args[2],)
         case "transpose":
             return dims[0][::-1]
-        case "sum_like" | "spread_like":
+        case "gather" | "sum_like" | "spread_like":
             return dims[1]
         case _:
             return _broadcast(dims)

@@ -356,7 +356,6 @@ enter(
     product(*PRODUCTS),
     "the product of vectors and matrices, by their dimensions",
     cost="MULTS",
-    symbol="@",
     vjp=_product_vjp,
     code={
         **linear("whole_product({0}, {1})", "ordered_product({0}, {1})"),

@@ -13,7 +13,6 @@ enter(
     elementwise("bits"),
     "the bits set in both",
     cost="ADDS",
-    symbol="&",
     binds=7,
     exactly=operator.and_,
 )
@@ -23,7 +22,6 @@ enter(
     elementwise("bits"),
     "the bits set in one of them",
     cost="ADDS",
-    symbol="|",
     binds=5,
     exactly=operator.or_,
 )
@@ -33,7 +31,6 @@ enter(
     elementwise("bits"),
     "the bits set in just one of them",
     cost="ADDS",
-    symbol="^",
     in_place=("^",),
     binds=6,
     exactly=operator.xor,
@@ -44,7 +41,6 @@ enter(
     elementwise("bits"),
     "every bit flipped",
     cost="ADDS",
-    symbol="~",
     exactly=operator.invert,
 )
 enter(
@@ -53,7 +49,6 @@ enter(
     shift,
     "x shifted left by k bits, an i64 or of x's type",
     cost="ADDS",
-    symbol="<<",
     partial="exact",
     operands="x k",
     binds=8,
@@ -65,7 +60,6 @@ enter(
     shift,
     "x shifted right by k bits, an i64 or of x's type, keeping its sign",
     cost="ADDS",
-    symbol=">>",
     partial="exact",
     operands="x k",
     binds=8,

@@ -45,7 +45,6 @@ for _sign, _text, _exactly in (
         elementwise("ordered", BOOL),
         f"whether x is {_text} y",
         cost="ADDS",
-        symbol=_sign,
         binds=4,
         exactly=_exactly,
     )
@@ -55,7 +54,6 @@ enter(
     elementwise("any", BOOL),
     "whether x equals y",
     cost="ADDS",
-    symbol="==",
     binds=4,
     exactly=operator.eq,
 )
@@ -65,7 +63,6 @@ enter(
     elementwise("any", BOOL),
     "whether x differs from y",
     cost="ADDS",
-    symbol="!=",
     binds=4,
     exactly=operator.ne,
 )
@@ -75,7 +72,6 @@ enter(
     elementwise("bool"),
     "whether both hold; y is evaluated only if x holds (for scalars)",
     cost="ADDS",
-    symbol="and",
     lazy=True,
     binds=2,
     exactly=lambda a, b: a and b,
@@ -86,7 +82,6 @@ enter(
     elementwise("bool"),
     "whether one of them holds; y is evaluated only if x does not (for scalars)",
     cost="ADDS",
-    symbol="or",
     lazy=True,
     binds=1,
     exactly=lambda a, b: a or b,
@@ -97,7 +92,6 @@ enter(
     elementwise("bool"),
     "whether x does not hold",
     cost="ADDS",
-    symbol="not",
     exactly=operator.not_,
 )
 # All three arguments are evaluated, so that a fault in one is the same on every engine.

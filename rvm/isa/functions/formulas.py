@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from keyword import iskeyword
 from typing import Any
 
 from rvm.expr import Apply, Const, Expr
@@ -36,7 +37,12 @@ def enter(
     mp: str | Callable[..., Any] = "",
     **facts: Any,
 ) -> FunctionRow:
-    """Enter a row in the function table; `facts` are columns, `moves` and those after it."""
+    """Enter a row in the function table; `facts` are columns, `moves` and those after it.
+
+    A name that is no identifier is a symbol.
+    """
+    if iskeyword(name) or not name.isidentifier():
+        symbol = name
     row = FunctionRow(
         name, arity, rule, doc, cost, symbol, partials, vjp, code or {}, body, domain, mp
     )
