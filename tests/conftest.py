@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import compileall
 import gc
 import os
 import re
 import signal
+import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import suppress
@@ -48,6 +50,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
         settings.register_profile("patient", settings.default, deadline=None)
         settings.load_profile("patient")
+    if config.args == config.getini("testpaths"):
+        for_all_files(config)
     if hasattr(config, "workerinput"):
         return
     if "RVM_CACHE_DIR" not in os.environ:
@@ -56,6 +60,23 @@ def pytest_configure(config: pytest.Config) -> None:
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
         # Processes that tests begin would compile all sources again, for half of their time.
         os.environ["PYTHONPYCACHEPREFIX"] = shared(config)
+
+
+def for_all_files(config: pytest.Config) -> None:
+    """Leave `assert` as Python has it, and share the compiling of sources among processes.
+
+    pytest's own `assert`, which shows values, takes longer to compile than to run.  It is there
+    when files are named, as that of a test that failed.
+    """
+    if config.pluginmanager.rewrite_hook in sys.meta_path:
+        sys.meta_path.remove(config.pluginmanager.rewrite_hook)
+    if hasattr(config, "workerinput") and config.option.markexpr != "smoke":
+        # All processes import all files in the same order, so each would compile all of them.
+        ours = int(config.workerinput["workerid"].removeprefix("gw"))
+        folders = [config.rootpath / name for name in ("rvm", "asm", "tools", "tests")]
+        files = sorted(file for folder in folders for file in folder.rglob("*.py"))
+        for file in files[ours :: config.workerinput["workercount"]]:
+            compileall.compile_file(file, quiet=2)
 
 
 def shared(config: pytest.Config) -> str:
@@ -86,7 +107,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     # What is exhaustive is everything.
     shut = set(GATES) - set(asked) - ({"wide"} if "deep" in asked else set())
     # An item's keywords have the names of folders too, that of the clone among them.
-    gone = [item for item in items if any(map(item.get_closest_marker, shut))]
+    gone = [item for item in items if not shut.isdisjoint(m.name for m in item.iter_markers())]
     if gone:
         config.hook.pytest_deselected(items=gone)
         left = set(gone)

@@ -67,9 +67,9 @@ Value = tuple[str, str]
 def left_out(items: Iterable[pytest.Item]) -> dict[str, list[pytest.Item]]:
     """The cases that an ordinary run leaves out, by the marker of the run that takes them."""
     found: dict[str, list[Case]] = defaultdict(list)
+    marks = {"sample", "some", "thin"}
     for item in items:
-        marks = ("sample", "some", "thin")
-        if isinstance(item, Case) and any(map(item.get_closest_marker, marks)):
+        if isinstance(item, Case) and not marks.isdisjoint(m.name for m in item.iter_markers()):
             found[item.nodeid.partition("[")[0]].append(item)
     out: dict[str, list[pytest.Item]] = {"deep": [], "wide": []}
     for name, cases in found.items():
