@@ -12,7 +12,7 @@ there it is a formula too, so that it cannot be decided by Python for all number
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from numbers import Number
@@ -274,13 +274,13 @@ def inside(step: Step) -> Iterator[Expr]:
                 yield item
 
 
-def children(node: Expr) -> Iterator[Expr]:
+def children(node: Expr) -> Sequence[Expr]:
     """The expressions directly inside `node`, those in index steps of a place included."""
     if isinstance(node, Apply):
-        yield from node.args
-    elif isinstance(node, Place):
-        for step in node.path:
-            yield from inside(step)
+        return node.args
+    if isinstance(node, Place) and node.path:
+        return [e for step in node.path for e in inside(step)]
+    return ()
 
 
 def walk(node: Expr) -> Iterator[Expr]:

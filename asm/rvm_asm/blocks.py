@@ -98,6 +98,8 @@ class Blocks(Holding):
             self.call(stat)
             return
         mapped = mapping(self, stat)
+        if mapped.is_shown:
+            self.became[id(stat)] = mapped.call.callee.text, mapped.call.args
         self.shared += mapped.shared
         self.call(mapped.call, mapped.said)
 

@@ -25,7 +25,7 @@ from rvm_asm.check import (
     report_lengths,
     report_shared,
 )
-from rvm_asm.derivatives import Derivative, changing, complete
+from rvm_asm.derivatives import Derivative, binding, changing, complete
 from rvm_asm.generics import (
     FUNCTION,
     IDLE,
@@ -73,7 +73,9 @@ class Build:
         self._check_parameters()
         self._is_sound = not self.report.failed
         for name, func in declarations.functions.items():
-            if not func.is_generic:
+            if func.linked is not None:
+                self._link(name, func, func.linked)
+            elif not func.is_generic:
                 self._sign(name, Blocks(declarations, func))
 
     def program(self, wanted: Sequence[Wanted] = (), *, check: str = "called") -> Program:
@@ -110,6 +112,16 @@ class Build:
         self._work.append(name)
         return True
 
+    def _link(self, name: str, func: Func, linked: Function) -> None:
+        """Enter a function that is lowered and verified."""
+        declarations = self.declarations
+        declarations.heads[name] = linked
+        declarations.made[name] = func, {}
+        declarations.signatures[name] = tuple(
+            (p.name, binding(p.layout, linked)) for p in linked.params
+        )
+        declarations.generated.append(linked)
+
     def _lower(self) -> None:
         while self._work:
             emitter = self.emitters[self._work.popleft()]
@@ -133,10 +145,10 @@ class Build:
             replace(f, code=tuple(passing(f.code, e.offered))) if e.offered else f
             for f, e in zip(functions, self.emitters.values(), strict=True)
         ]
-        heads = {f.name: f for f in whole}
+        heads = {f.name: f for f in (*whole, *self.declarations.generated)}
         for name, d in self.declarations.derivatives.items():
             heads[name] = changing(d, len(heads[d.of].params))
-        changed = inout_slots(Program((*heads.values(), *self.declarations.generated), ""))
+        changed = inout_slots(Program(tuple(heads.values()), ""))
         self.declarations.changed = changed
         for name, places in offered.items():
             if any(
@@ -308,10 +320,12 @@ class Build:
         if declarations.positions is not None:
             marks, sources = declarations.positions
             more = tuple([replace(f, spans=_spans(f, marks)) for f in more])
-        program = Program((*functions, *more), entry, sources)
+        program = Program(self._ordered(functions, more), entry, sources)
         if inout_slots in lowered.cache and not any(e.broken for e in emitters.values()):
             program.cache[inout_slots] = lowered.cache[inout_slots]
-        plainly = [f for f in declarations.functions.values() if not f.is_generic]
+        plainly = [
+            f for f in declarations.functions.values() if not f.is_generic and f.linked is None
+        ]
         if functions and len(functions) >= len(plainly):
             by_name = {plain(n): e for n, e in emitters.items()}
             report_findings(program, by_name, report)
@@ -328,6 +342,21 @@ class Build:
         program = self._keeping(program, called)
         program.cache[verify] = True  # it has just been verified
         return program
+
+    def _ordered(
+        self, functions: Sequence[Function], more: Sequence[Function]
+    ) -> tuple[Function, ...]:
+        """The functions in the order of a text that has them: those that its `map` makes are last.
+
+        Those of a text are in this order already.
+        """
+        if not self.declarations.as_python:
+            return (*functions, *more)
+        mapped = {plain(n) for n, f in self.declarations.mapped.items() if f.linked is None}
+        linked = [f for f in self.declarations.functions.values() if f.linked is not None]
+        first = [f for f in functions if f.name not in mapped]
+        made = [f for f in functions if f.name in mapped]
+        return (*first, *more[: len(linked)], *made, *more[len(linked) :])
 
     def _keeping(self, program: Program, called: dict[str, Derivative]) -> Program:
         """The program with copies of restored values, from which derivatives are made."""

@@ -122,6 +122,11 @@ def instruction_texts(function: Function, functions: Mapping[str, Function]) -> 
     ]
 
 
+def function_lines(function: Function, program: Program, *, positions: bool) -> list[str]:
+    """A function of a program in strict code."""
+    return _Body(function, {f.name: f for f in program.functions}, positions).lines()
+
+
 class _Body:
     """The lines of one function."""
 

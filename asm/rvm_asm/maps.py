@@ -54,6 +54,8 @@ class Mapped:
     call: Invoke
     said: tuple[Said, ...]
     shared: tuple[Shared, ...]
+    is_shown: bool
+    """Whether texts show the function that is made, and a call of it."""
 
 
 def mapping(e: Calls, stat: Invoke) -> Mapped:
@@ -96,7 +98,8 @@ def mapping(e: Calls, stat: Invoke) -> Mapped:
     shared = tuple(s for k, s in _shared(name, made, signature, args) if k not in walked)
     callee = Word(_made(e, name, stat, made, walked), stat.callee.start, stat.callee.end)
     call = Invoke(MAPS[stat.name], callee, args, stat.start, stat.end, bars=bars)
-    return Mapped(call, made.said if made is not None else (), shared)
+    is_shown = e.program.made[name][0].linked is not None
+    return Mapped(call, made.said if made is not None else (), shared, is_shown)
 
 
 def _shared(
@@ -204,7 +207,7 @@ def _made(e: Calls, name: str, stat: Invoke, d: Derivative | None, walked: Conta
     if d is not None:
         called = d.head.name.replace(plain(name), plain(called), 1)
         more = d.head.params[len(values) :]
-        values += [_declared(p.name, p.layout, d.head, start, end) for p in more]
+        values += [declared(p.name, p.layout, d.head, start, end) for p in more]
     words = [p.name for p in values]
     over = [word for k, word in enumerate(words) if k in walked]
     ending = "" if len(over) == len(words) else f"({', '.join(over)})"
@@ -224,7 +227,7 @@ def _made(e: Calls, name: str, stat: Invoke, d: Derivative | None, walked: Conta
     body: Stat
     if d is not None:
         body = _derived(Word(name, start, end), stat, args, len(d.base.params))
-    elif _renames(values):
+    elif head.linked is not None or _renames(values):
         body = Invoke("call", Word(name, start, end), args, start, end)
     else:
         formals = [Word(w, start, end) for w in (*words, *lengths)]
@@ -233,7 +236,7 @@ def _made(e: Calls, name: str, stat: Invoke, d: Derivative | None, walked: Conta
         body = OpStat(macro, [*args, *map(node, lengths)], start, start, end)
     last = Operator("-", [node(length), Lit(1, start, end)], start, end)
     loop = For(Word(at, start, end), Lit(0, start, end), last, None, False, [body], start, end)
-    program.mapped.add(word.text)
+    program.mapped[word.text] = head
     program.excused[word.text] = program.excused[head.name.text]
     return e.made_for(Func(word, [], params, [loop], start, end), types, word)
 
@@ -246,7 +249,7 @@ def _derived(name: Word, stat: Invoke, args: list[Node], own: int) -> Invoke:
     return Invoke("call", name, args[:own], start, end, marks=stat.marks, bars=given)
 
 
-def _declared(name: str, layout: Layout, f: Function, start: int, end: int) -> Declared:
+def declared(name: str, layout: Layout, f: Function, start: int, end: int) -> Declared:
     """A parameter of a function that no text declares, as it would be written."""
     if isinstance(layout, int):
         t = f.registers[layout].type
@@ -254,7 +257,7 @@ def _declared(name: str, layout: Layout, f: Function, start: int, end: int) -> D
         lengths: list[Node | None] | None = [None] * rank_of(t) or None
         written = value.written("", TypeRef("", None, None, lengths, start, end))
     else:
-        fields = [_declared(quoted(n), inner, f, start, end) for n, inner in layout.fields]
+        fields = [declared(quoted(n), inner, f, start, end) for n, inner in layout.fields]
         written = TypeRef(quoted(layout.name), None, fields, None, start, end)
     return Declared(quoted(name), written, start, end)
 

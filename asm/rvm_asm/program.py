@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from rvm.expr import LENGTHS, Apply, Const, Expr, Place
 from rvm.isa import OPCODES, TypeFault, typed
-from rvm.program import Dim, Function, Param, Source, Span
+from rvm.program import Dim, Function, Param, Program, Source, Span
 from rvm.types import I64
 from rvm_asm.constants import Constants
 from rvm_asm.derivatives import Derivative
@@ -87,8 +87,11 @@ class Declarations:
         """The declaration of each function, and the values of its type parameters."""
         self.changed: dict[str, frozenset[int]] = {}
         """The parameters that functions change, where bijections of places are passed."""
-        self.mapped: set[str] = set()
-        """The functions made by `map`, whose bodies belong to others."""
+        self.mapped: dict[str, Func] = {}
+        """The functions made by `map`, with those that they are of, whose bodies they have.
+
+        Linked functions they call, and texts show them.
+        """
         self.generated: list[Function] = []
         """Functions made by statements, in addition to declared ones."""
         self.iterated: dict[tuple[object, ...], str] = {}
@@ -100,6 +103,8 @@ class Declarations:
         self.specialise: _Specialise | None = None
         """Makes a generic function for types; gives the name by which it is known."""
         self._words: dict[str, Word] = {}
+        self.linked: dict[int, tuple[Program, dict[str, str]]] = {}
+        """The programs of which functions are linked, by identity, with the names of these here."""
 
     def read(self, name: str, text: str, path: Path | None = None) -> None:
         """Parse a text and everything that it includes, and enter the declarations."""
@@ -132,7 +137,7 @@ class Declarations:
         out.constants = copy(self.constants)
         out.constants.report = out.report
         out.signatures, out.heads, out.made, out.generated, out.iterated = {}, {}, {}, [], {}
-        out.macros, out.mapped = dict(self.macros), set()
+        out.macros, out.mapped = dict(self.macros), {}
         out.derivatives, out.scheduled = {}, 0
         out.changed, out.specialise = {}, None
         return out
@@ -165,8 +170,9 @@ class Declarations:
     @property
     def own(self) -> list[str]:
         """The functions of the first file; those of all files if it has none."""
-        found = [n for n, f in self.functions.items() if not self.sources.file(f.start).index]
-        return found or list(self.functions)
+        written = {n: f for n, f in self.functions.items() if f.linked is None}
+        found = [n for n, f in written.items() if not self.sources.file(f.start).index]
+        return found or list(written)
 
     @property
     def entry(self) -> EntryDef | None:
@@ -175,6 +181,10 @@ class Declarations:
             return self.entries[0]
         own = self.own
         return next((d for d in self.entries.values() if d.name.text in own), None)
+
+    def is_declared(self, name: str) -> bool:
+        """Whether a name, as texts write it, means something."""
+        return name in self._words
 
     def enter(self, d: Declaration, excused: set[str]) -> None:
         assert not isinstance(d, (Include, EntryDef, Keep))

@@ -21,12 +21,24 @@ _CONTINUED = re.compile(r"\\[ \t\r]*(?:;[^\n]*)?\n")
 
 
 class SourceFile:
-    """One text, its base in the common numbering, and where its lines start."""
+    """One text, its base in the common numbering, and where its lines start.
 
-    __slots__ = ("base", "index", "name", "starts", "text")
+    `index` is its number among the texts that the program keeps, -1 if it is none of them; `words`
+    are those of its language for messages.
+    """
 
-    def __init__(self, name: str, text: str, base: int, index: int) -> None:
+    __slots__ = ("base", "index", "name", "starts", "text", "words")
+
+    def __init__(
+        self,
+        name: str,
+        text: str,
+        base: int,
+        index: int,
+        words: Callable[[str], str] | None = None,
+    ) -> None:
         self.name = name
+        self.words = words
         self.text = text
         self.base = base
         self.index = index
@@ -47,37 +59,57 @@ class SourceMap:
         self.words = words
         """The language's words for messages, as programs keep them."""
         self.files: list[SourceFile] = []
+        self._texts: list[SourceFile] = []
+        """The files that the program keeps."""
         self._bases: list[int] = []
         self._next = 0
-        self._names: set[int] = set()
 
     def copy(self) -> SourceMap:
         """One to which more is added."""
         out = copy(self)
-        out.files, out._bases, out._names = [*self.files], [*self._bases], set(self._names)
+        out.files, out._bases, out._texts = [*self.files], [*self._bases], [*self._texts]
         return out
 
     def add(self, name: str, text: str) -> SourceFile:
         """Enter a text (line ends as `\\n`)."""
-        file = SourceFile(name, text, self._next, len(self.files))
+        return self.keep(Source(name, text, self.words))
+
+    def keep(self, source: Source) -> SourceFile:
+        """Enter a text of a program, or of one whose functions are linked."""
+        index = len(self._texts)
+        file = self._entered(SourceFile(source.name, source.text, self._next, index, source.words))
+        self._texts.append(file)
+        return file
+
+    def number_of(self, source: Source) -> int:
+        """The number of a text of another program, which is entered once."""
+        known = (f.index for f in self._texts if (f.name, f.text) == (source.name, source.text))
+        found = next(known, None)
+        return self.keep(source).index if found is None else found
+
+    def _entered(self, file: SourceFile) -> SourceFile:
         self.files.append(file)
         self._bases.append(file.base)
-        self._next += len(text) + 2
+        self._next += len(file.text) + 2
         return file
 
     def add_name(self, text: str) -> SourceFile:
         """Enter a name that a caller gives, which is none of the program's texts."""
-        file = self.add("<name>", text)
-        self._names.add(file.index)
-        return file
+        return self._entered(SourceFile("<name>", text, self._next, -1))
 
     def file(self, position: int) -> SourceFile:
         """The file that holds a position."""
         return self.files[max(0, bisect_right(self._bases, position) - 1)]
 
     def span(self, start: int, end: int) -> Span:
-        """A stretch as file index, line and columns; cut at the end of its first line."""
+        """A stretch as file index, line and columns; cut at the end of its first line.
+
+        None in a text that the program does not keep.
+        """
         file = self.file(start)
+        return Span() if file.index < 0 else self._span(file, start, end)
+
+    def _span(self, file: SourceFile, start: int, end: int) -> Span:
         line = bisect_right(file.starts, start)
         first = file.starts[line - 1]
         stop = min(end, first + len(file.line(line)))
@@ -85,13 +117,13 @@ class SourceMap:
 
     def stretch(self, span: Span) -> tuple[int, int]:
         """The positions of a span."""
-        start = self.files[span.source].starts[span.line - 1] + span.column - 1
+        start = self._texts[span.source].starts[span.line - 1] + span.column - 1
         return start, start + span.end - span.column
 
     def where(self, start: int, end: int) -> Where:
         """A stretch as messages show it."""
-        at = self.span(start, end)
-        file = self.files[at.source]
+        file = self.file(start)
+        at = self._span(file, start, end)
         return Where(file.name, at.line, at.column, at.end, file.line(at.line))
 
     def text(self, start: int, end: int) -> str:
@@ -132,8 +164,7 @@ class SourceMap:
 
     def sources(self) -> tuple[Source, ...]:
         """The texts as a program keeps them."""
-        kept = (f for f in self.files if f.index not in self._names)
-        return tuple(Source(f.name, f.text, self.words) for f in kept)
+        return tuple(Source(f.name, f.text, f.words) for f in self._texts)
 
 
 def _balanced(text: str) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rvm_asm.nodes import Declared, Node, TypeParam, TypeRef, Word
 
 if TYPE_CHECKING:
+    from rvm.program import Function
     from rvm_asm.generics import TypeValue
 
 
@@ -302,9 +303,9 @@ class Empty(Stat):
 
 
 class Func:
-    """`func name[types](params)` and its body."""
+    """`func name[types](params)` and its body; or a function of another program, `linked`."""
 
-    __slots__ = ("body", "end", "name", "params", "start", "types")
+    __slots__ = ("body", "end", "linked", "name", "params", "start", "types")
 
     def __init__(
         self,
@@ -314,8 +315,10 @@ class Func:
         body: list[Stat],
         start: int,
         end: int,
+        linked: Function | None = None,
     ) -> None:
         self.name = name
+        self.linked = linked
         self.types = types
         self.params = params
         self.body = body

@@ -5,7 +5,7 @@ With position comments it assembles to the same program as the declarations.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import singledispatchmethod
 
 from rvm.stmt import BACKWARD, FORWARD
@@ -13,6 +13,7 @@ from rvm_asm.nodes import Node
 from rvm_asm.positions import mark, source_lines
 from rvm_asm.source import SourceMap
 from rvm_asm.stats import (
+    MAPS,
     AllocStat,
     EffectStat,
     Empty,
@@ -46,15 +47,22 @@ def structured(
     *,
     positions: bool = True,
     records: Iterable[RecordDef] = (),
+    linked: Iterable[str] = (),
+    mapped: Container[Func] = (),
     entry: str = "",
 ) -> str:
-    """The text of some functions; `;@` comments hold the statements' source positions."""
-    writer = _Writer(sources if positions else None)
+    """The text of some functions; `;@` comments hold the statements' source positions.
+
+    `linked` are the lines of other programs' functions.  Loops that are made to map a function are
+    positioned where it is declared.
+    """
+    writer = _Writer(sources if positions else None, mapped)
     for definition in records:
         writer.record(definition)
     for one in functions:
         name, func, texts = (one.name.text, one, Texts({}, {})) if isinstance(one, Func) else one
         writer.function(func, name, texts)
+    writer.lines += linked
     if entry:
         writer.line(f"entry {entry}")
     if positions:
@@ -65,8 +73,9 @@ def structured(
 class _Writer:
     """The lines of a text as it grows."""
 
-    def __init__(self, sources: SourceMap | None) -> None:
+    def __init__(self, sources: SourceMap | None, mapped: Container[Func]) -> None:
         self.sources = sources
+        self.mapped = mapped
         self.lines: list[str] = []
         self.depth = 0
         self.texts = Texts({}, {})
@@ -83,7 +92,8 @@ class _Writer:
     def function(self, func: Func, name: str, texts: Texts) -> None:
         self.texts = texts
         params = ", ".join(map(self.texts.declared, func.params))
-        self.line(f"func {name}({params})")
+        at = Empty(func.start, func.end) if func in self.mapped else None
+        self.line(f"func {name}({params})", at)
         self.block(func.body)
         self.lines.append("")
 
@@ -120,6 +130,9 @@ class _Writer:
     @statement.register
     def _(self, stat: Invoke) -> None:
         name, args = self._callee(stat)
+        if stat.name in MAPS and id(stat) in self.texts.became:
+            self.line(f"{MAPS[stat.name]} {name}({self.texts.list(args)})", stat)
+            return
         bars = f"; {self.texts.list(stat.bars)}" if stat.marks else ""
         callee = name + "".join(stat.marks)
         self.line(f"{stat.name} {callee}({self.texts.list(args)}{bars})", stat)

@@ -17,6 +17,7 @@ from rvm_asm.texts import build
 from rvm.codes.words import count, described
 from rvm.faults import UsageError
 from rvm.library.handle import FunctionHandle, Library
+from rvm.library.reversible import Adding
 from rvm.numbers import system
 from rvm.types import BOOL, F64, I64, Scalar
 from rvm_pure import gradient as gradients
@@ -66,7 +67,7 @@ def functions(text: str, name: str = "<text>") -> dict[str, PureFunction]:
     return {d.name.text: PureFunction(d, declarations) for d in found}
 
 
-class PureFunction:
+class PureFunction(Adding):
     """A function without state: called, it gives its value, as NumPy would.
 
     `program` holds it as a function of the machine, which adds the value to its first parameter
@@ -118,6 +119,11 @@ class PureFunction:
         AssemblyError where a budget cannot be kept.
         """
         return self._library(fresh=False)
+
+    @property
+    def reversible(self) -> FunctionHandle:
+        """The function of `program`."""
+        return self.program[self.name]
 
     @cached_property
     def _exchanged(self) -> Library:

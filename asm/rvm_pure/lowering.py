@@ -21,6 +21,7 @@ from rvm_pure.formulas import adjoint_gains
 from rvm_pure.invariants import Lets, lifted, loop_runs, without
 from rvm_pure.keeping import ALL, Keep
 from rvm_pure.normal import normal
+from rvm_pure.outlined import outlined
 from rvm_pure.ranges import pieces
 from rvm_pure.states import States, Then
 from rvm_pure.syntax import at, instruction, nought, plain
@@ -96,7 +97,8 @@ class Lowering(States):
             if isinstance(e, Let) and isinstance(e.pattern, str):
                 self.note(e.pattern, "put in where it is used", e.value, "0")
         word = Word(plain(d.name.text), d.name.start, d.name.end)
-        return [Func(word, [], params, body, self.start, self.end), *self.steps]
+        funcs = [Func(word, [], params, body, self.start, self.end), *self.steps]
+        return [made for f in funcs for made in outlined(f, self.names)]
 
     def _checks(self, place: Value, e: Term, env: Env) -> list[Stat]:
         """Checks of the length of `out`, as far as its type does not give it."""

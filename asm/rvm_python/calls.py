@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from rvm_asm.derivatives import LEFT_OUT
-from rvm_asm.messages import Reporter
+from rvm_asm.messages import Reporter, did_you_mean
 from rvm_asm.names import quoted
 from rvm_asm.nodes import Lit, Node, Ref, Word
 from rvm_asm.stats import EffectStat, Extern, Func, Invoke, Iterate, OpStat, Stat
@@ -18,22 +17,28 @@ from rvm.codes.templates import escaped, holes
 from rvm.codes.words import unused
 from rvm.isa import OPCODES
 from rvm.library import vocabulary
-from rvm.library.generic import GenericFunction
-from rvm.library.reversible import Callee, PythonOrigin
+from rvm.library.handle import Library
+from rvm.library.reversible import Callee, LinkedOrigin, PythonOrigin, called
 from rvm.library.vocabulary import Word as WordOf
 from rvm.stmt import BACKWARD, FORWARD
 from rvm_python.changes import places, root, shown
-from rvm_python.expressions import Expressions
+from rvm_python.expressions import SIGNS, Expressions
 from rvm_python.messages import INSTEAD, OUTSIDE, UNREAD
 from rvm_python.scope import MISSING, Local, Outside, Variable, constant
 from rvm_python.source import SourceText
 from rvm_python.table import opcode_named
 
+Origin = PythonOrigin | LinkedOrigin
 _MAP = "`rvm.map(f, y, x)` does f for each element of y and x"
 _DUALS = {
     "bars": "the gradient takes `bars=`: `rvm.gradient_of({f})(…, bars=(…))`",
     "dots": "the tangent takes `dots=`: `rvm.tangent_of({f})(…, dots=(…))`",
 }
+ACCUMULATE: dict[str, tuple[type[ast.operator], ...]] = {
+    "bool": (ast.BitXor,),
+    "log": (ast.Mult, ast.Div),
+}
+"""How values of a type are put to a place, and taken away; others by `+=` and `-=`."""
 _POLICIES = ("pebbles", "max_moves", "memory", "state_bytes", "bennett", "goal")
 
 
@@ -46,7 +51,7 @@ class Calls(Expressions, ABC):
         base: int,
         outside: Outside,
         report: Reporter,
-        named: Callable[[PythonOrigin], str],
+        named: Callable[[Origin], str],
         record: Callable[[type], str],
     ) -> None:
         super().__init__(source, base, outside, report)
@@ -65,7 +70,7 @@ class Calls(Expressions, ABC):
         """The blocks that have been read, by their identity."""
         self.functions: Mapping[str, Callee] = {}
         """The parameters that are functions, with the functions passed."""
-        self.passed: list[tuple[str, PythonOrigin, str]] = []
+        self.passed: list[tuple[str, Origin, str]] = []
         """Names that are arguments, with the function and the parameter that they are for."""
         self.permutations: dict[str, Func] = {}
         """Functions that exchange places which must not be the same, by their names."""
@@ -93,12 +98,10 @@ class Calls(Expressions, ABC):
         if isinstance(f, ast.Name) and f.id in self.functions:
             origin, inner = self.functions[f.id]
             return origin, undo != inner
-        found = self.outer(f)
-        if isinstance(found, GenericFunction) and isinstance(found.origin, PythonOrigin):
-            return found.origin, undo != found.undo
-        return None
+        found = called(self.outer(f))
+        return None if found is None else (found[0], undo != found[1])
 
-    def _derived(self, f: ast.expr) -> tuple[PythonOrigin, bool, tuple[str, ...]] | None:
+    def _derived(self, f: ast.expr) -> tuple[Origin, bool, tuple[str, ...]] | None:
         """The function that a call is of: undone perhaps, and with the marks of a derivative.
 
         `rvm.gradient_of(f)`, `~rvm.tangent_of(rvm.gradient_of(f))`.
@@ -203,6 +206,27 @@ class Calls(Expressions, ABC):
         word = Word(self.named(origin), *self.at(f))
         return Invoke(words[undo], word, nodes, *self.at(call), marks=marks, bars=more)
 
+    def added(self, stat: ast.AugAssign, call: ast.Call) -> Stat | None:
+        """`y += f(x)` where f has a value, as a call of its reversible form; None if it has none.
+
+        `y -= f(x)` undoes that.
+        """
+        found = self.callee(call.func)
+        if found is None or not isinstance(found[0], LinkedOrigin) or not found[0].adds:
+            return None
+        origin = found[0]
+        way, *back = ACCUMULATE.get(origin.kind, (ast.Add, ast.Sub))
+        if type(stat.op) not in (way, *back):
+            sign, text = f"{SIGNS[way]}=", shown(stat.target)
+            hint = f"`{text} {sign} {shown(call)}`"
+            what = f"the value of `{origin.name}` is accumulated by `{sign}`"
+            self.refuse("A004", what, stat, hint)
+        named = {k.arg: k.value for k in call.keywords}
+        _, nodes = self._arguments(call, origin, [stat.target, *call.args], named)
+        word = Word(self.named(origin), *self.at(call.func))
+        kind = "call" if type(stat.op) is way else "uncall"
+        return Invoke(kind, word, nodes, *self.at(stat))
+
     def _argument(self, e: ast.expr) -> Node:
         return self.place(e) if self._is_place(e) else self.operand(e)
 
@@ -230,6 +254,10 @@ class Calls(Expressions, ABC):
                 "pass one that is under `@rvm.reversible`",
             )
         if target is MISSING and isinstance(call.func, ast.Attribute):
+            whole = self.outer(call.func.value)
+            if isinstance(whole, Library):
+                what = f"`{shown(call.func.value)}` has no function `{call.func.attr}`"
+                self.refuse("A045", what, call.func, did_you_mean(call.func.attr, whole))
             self.refuse(
                 UNREAD,
                 f"the method `{call.func.attr}` is not read",
@@ -254,10 +282,10 @@ class Calls(Expressions, ABC):
     def _arguments(
         self,
         call: ast.Call,
-        origin: PythonOrigin,
+        origin: Origin,
         args: Sequence[ast.expr],
         named: Mapping[str | None, ast.expr],
-    ) -> tuple[PythonOrigin, list[Node]]:
+    ) -> tuple[Origin, list[Node]]:
         """The function for those that a call passes, and its other arguments.
 
         In the order of the parameters, defaults among them.
@@ -267,7 +295,7 @@ class Calls(Expressions, ABC):
                 self.refuse_kind(a)
         if None in named:
             self.refuse(UNREAD, "`**` is not read here", named[None], "name the arguments")
-        signature = inspect.signature(origin.function)
+        signature = origin.signature
         kept = [p for n, p in signature.parameters.items() if n not in origin.functions]
         try:
             bound = signature.replace(parameters=kept).bind(*args, **named)  # type: ignore[arg-type]

@@ -13,6 +13,8 @@ from rvm_asm.nodes import Application, FieldStep, Lit, Node, Operator, Range, Re
 
 from rvm.isa.rows import reduction_by
 from rvm.library.generic import GenericFunction
+from rvm.library.handle import FunctionHandle
+from rvm.library.reversible import Adding, PythonOrigin
 from rvm_python.changes import root, shown
 from rvm_python.messages import INSTEAD, REFUSED, UNREAD
 from rvm_python.names import Names
@@ -275,14 +277,18 @@ class Expressions(Names):
         name = "floor" if text == "math.floor" else "len" if found is len else function_named(found)
         if name:
             return name
-        if isinstance(found, GenericFunction):
+        if isinstance(found, GenericFunction) and not isinstance(found.origin, PythonOrigin):
+            what = f"`{text}` is generic, and is called for types that are named"
+            self.refuse("A071", what, f, f'`lib["{found.name}[f64]"](y, x)`')
+        if isinstance(found, FunctionHandle):
             what = f"`{text}` changes places and has no value"
             self.refuse("A004", what, f, f"call it on a separate line: `{text}(y, x)`")
         if opcode_named(found):
             self.refuse("A004", f"`{text}` is an instruction, and needs a separate line", f)
-        if callable(found) and hasattr(found, "program"):
-            what = f"`{text}` is a function of another program, which is not called here"
-            self.refuse(UNREAD, what, f, "functions under `@rvm.reversible` are called")
+        if isinstance(found, Adding):
+            what = f"the value of `{text}` is only added to a place here"
+            hint = f"`y += {text}(…)` on a separate line, and `y -= {text}(…)` after the last use"
+            self.refuse("A004", what, f, hint)
         here = str(getattr(found, "__module__", None)).split(".")[0]
         if callable(found) and here not in ("builtins", "numpy", "math", "cmath", "None"):
             self.refuse(

@@ -14,6 +14,7 @@ from rvm_asm.messages import Reporter, did_you_mean
 
 from rvm.library import vocabulary
 from rvm.library.generic import GenericFunction
+from rvm.library.handle import Library
 from rvm_python.changes import shown
 from rvm_python.messages import INSTEAD, OUTSIDE, REFUSED, UNREAD
 from rvm_python.scope import MISSING, Local, Outside, Shorthand, Variable, constant
@@ -165,6 +166,9 @@ class Names:
             case ast.Attribute(value, name):
                 whole = self.outer(value)
                 return MISSING if whole is MISSING else self.outside.part(whole, name)
+            case ast.Subscript(value, ast.Constant(str(name))):
+                whole = self.outer(value)
+                return self.outside.part(whole, name) if isinstance(whole, Library) else MISSING
         return MISSING
 
     def is_local(self, e: ast.expr) -> bool:

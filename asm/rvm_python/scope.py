@@ -12,6 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from rvm.faults import UsageError
+from rvm.library.handle import Library
+
 
 class _Missing:
     def __repr__(self) -> str:
@@ -110,7 +113,12 @@ class Outside:
         return getattr(builtins, name, MISSING) if found is MISSING else found
 
     def part(self, whole: Any, name: str) -> Any:
-        """The attribute of a module or class with this name."""
+        """The attribute of a module or class with this name; a library's function."""
+        if isinstance(whole, Library):
+            try:
+                return whole[name]
+            except UsageError:
+                return MISSING
         if not isinstance(whole, (ModuleType, type)):
             return MISSING
         found = getattr(whole, name, MISSING)

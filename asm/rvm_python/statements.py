@@ -123,6 +123,10 @@ class Statements(Control):
             self.names.get(stat.target.id), Shorthand
         ):
             self._no_place(stat.target, text)
+        if isinstance(stat.value, ast.Call):
+            added = self.added(stat, stat.value)
+            if added is not None:
+                return added
         target = self.place(stat.target)
         value = self.operand(stat.value)
         return OpStat(UPDATES[kind], [target, value], start, target.end, end)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from rvm_asm.linking import link
 from rvm_asm.messages import Reporter
 from rvm_asm.names import quoted
 from rvm_asm.nodes import Declared, TypeParam, TypeRef, Word
 from rvm_asm.program import Declarations
 from rvm_asm.stats import Func
 
-from rvm.library.reversible import PythonOrigin
+from rvm.library.reversible import LinkedOrigin, PythonOrigin
 from rvm_python.annotations import TypeReader, record_definition
 from rvm_python.changes import changed_names, statements
 from rvm_python.messages import UNREAD, PythonReporter
@@ -19,6 +20,8 @@ from rvm_python.names import Refused
 from rvm_python.scope import Captured, Outside, Variable
 from rvm_python.source import SourceText, definition
 from rvm_python.statements import Statements
+
+Origin = PythonOrigin | LinkedOrigin
 
 
 class Unit:
@@ -28,10 +31,10 @@ class Unit:
         self.declarations = Declarations(reporter=PythonReporter)
         self.declarations.as_python = True
         self.captured = Captured()
-        self._stacks: dict[PythonOrigin, set[str]] = {}
-        self._passed: dict[PythonOrigin, list[tuple[str, PythonOrigin, str]]] = {}
+        self._stacks: dict[Origin, set[str]] = {}
+        self._passed: dict[Origin, list[tuple[str, Origin, str]]] = {}
         self.records: dict[type, str] = {}
-        self._names: dict[PythonOrigin, str] = {}
+        self._names: dict[Origin, str] = {}
         self._work: list[PythonOrigin] = []
         self._bases: dict[str, int] = {}
         for root in roots:
@@ -44,19 +47,24 @@ class Unit:
     def report(self) -> Reporter:
         return self.declarations.report
 
-    def named(self, origin: PythonOrigin) -> str:
+    def named(self, origin: Origin) -> str:
         """What a function is called among the declarations; it is read in its turn."""
         known = self._names.get(origin)
         if known is not None:
             return known
         taken = set(self._names.values())
-        name = self._names[origin] = next(
-            n for n in _names(origin.name, origin.function.__module__) if n not in taken
-        )
-        self._work.append(origin)
+        if isinstance(origin, LinkedOrigin):
+            self._stacks[origin], self._passed[origin] = set(origin.stacks), []
+            name = link(self.declarations, origin.program, origin.name, taken)
+        else:
+            names = _names(origin.name, origin.function.__module__)
+            is_declared = self.declarations.is_declared
+            name = next(n for n in names if n not in taken and not is_declared(n))
+            self._work.append(origin)
+        self._names[origin] = name
         return name
 
-    def stacks(self, origin: PythonOrigin) -> set[str]:
+    def stacks(self, origin: Origin) -> set[str]:
         """The parameters of a function that are stacks, by their uses."""
         work = True
         while work:

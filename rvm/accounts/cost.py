@@ -242,7 +242,7 @@ class _Count:
         if node in self._counted:
             return
         self._counted.add(node)
-        inside = children(node)
+        inside: Iterable[Expr] = children(node)
         if isinstance(node, Apply):
             self._apply(node)
             if node.fn in LENGTHS:

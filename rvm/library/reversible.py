@@ -7,9 +7,11 @@ run.  It is compiled at the first call, and again when names that it uses from o
 from __future__ import annotations
 
 import linecache
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cache, cached_property, update_wrapper
 from importlib import import_module
+from inspect import Parameter, Signature, signature
 from itertools import count
 from types import FunctionType
 from typing import Any, ParamSpec, Protocol
@@ -17,9 +19,11 @@ from typing import Any, ParamSpec, Protocol
 from rvm.faults import UsageError
 from rvm.host.signals import asked
 from rvm.library.generic import GenericFunction
-from rvm.program import Program
+from rvm.library.handle import FunctionHandle
+from rvm.program import Program, slots_of
 from rvm.run.results import Result
 from rvm.state import Options
+from rvm.types import TYPES, Stack, elem_of
 
 P = ParamSpec("P")
 
@@ -46,8 +50,66 @@ class Translated(Protocol):
         """The text of a program that has been made, in the assembly language."""
 
 
-Callee = tuple["PythonOrigin", bool]
-"""A function passed as an argument, and whether it is undone."""
+Callee = tuple["PythonOrigin | LinkedOrigin", bool]
+"""A function that is called, or passed as an argument, and whether it is undone."""
+
+
+class Adding(ABC):
+    """A function with a value, of which there is a reversible form that adds it to places."""
+
+    @property
+    @abstractmethod
+    def reversible(self) -> FunctionHandle:
+        """The reversible form: places for the value come first, then the parameters."""
+
+
+class LinkedOrigin:
+    """A function of a program, which those that call it contain too."""
+
+    functions: Mapping[str, Callee] = {}
+    defaults: Mapping[str, Any] = {}
+
+    def __init__(self, program: Program, name: str, adds: bool) -> None:
+        self.program = program
+        self.name = name
+        self.adds = adds
+        """Whether it is the reversible form of a function with a value."""
+        function = program.function(name)
+        self.parameters = tuple(p.name for p in function.params)
+        registers = function.registers[: function.n_args]
+        self.kind = TYPES[elem_of(registers[0].type).name].kind if registers else ""
+        """The kind of the numbers in its first parameter."""
+        self.stacks = frozenset(
+            p.name
+            for p in function.params
+            if any(isinstance(function.registers[s].type, Stack) for s in slots_of(p.layout))
+        )
+
+    @property
+    def signature(self) -> Signature:
+        """The parameters as Python describes them."""
+        kind = Parameter.POSITIONAL_OR_KEYWORD
+        return Signature([Parameter(p, kind) for p in self.parameters])
+
+    def taking(self, functions: Mapping[str, Callee]) -> LinkedOrigin:
+        """Itself: its parameters are places."""
+        return self
+
+
+def called(value: object) -> Callee | None:
+    """The function that an object is, as one that others call; None if it is none, or generic."""
+    adds = isinstance(value, Adding)
+    if isinstance(value, Adding):
+        value = value.reversible
+    if isinstance(value, GenericFunction):
+        return (value.origin, value.undo) if isinstance(value.origin, PythonOrigin) else None
+    if not isinstance(value, FunctionHandle):
+        return None
+    program, name = value.program, value.name
+    key = (LinkedOrigin, name, adds)
+    found = program.cache.setdefault(key, LinkedOrigin(program, name, adds))
+    assert isinstance(found, LinkedOrigin)
+    return found, value.undo
 
 
 class PythonOrigin:
@@ -79,15 +141,16 @@ class PythonOrigin:
         return found
 
     def split(self, values: dict[str, Any]) -> tuple[PythonOrigin, dict[str, Any]]:
-        functions = {
-            n: (v.origin, v.undo)
-            for n, v in values.items()
-            if isinstance(v, GenericFunction) and isinstance(v.origin, PythonOrigin)
-        }
+        functions = {n: f for n, v in values.items() if (f := called(v)) is not None}
         if not functions:
             return self, values
         rest = {n: v for n, v in values.items() if n not in functions}
         return self.taking(functions), rest
+
+    @property
+    def signature(self) -> Signature:
+        """The parameters as written."""
+        return signature(self.function)
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
@@ -214,4 +277,4 @@ def _front_end() -> Any:
     return found
 
 
-__all__ = ["PythonOrigin", "Translated", "reversible"]
+__all__ = ["Adding", "LinkedOrigin", "PythonOrigin", "Translated", "called", "reversible"]

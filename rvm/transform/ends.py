@@ -15,7 +15,7 @@ from rvm.transform.gradient import adjoint_origins
 from rvm.transform.invert import invert_function
 from rvm.transform.programs import doing, in_values
 from rvm.transform.retraced import Step, retraced
-from rvm.verify.matching import matched
+from rvm.verify.matching import Matched, matched
 
 
 class Ends(NamedTuple):
@@ -35,7 +35,9 @@ def ends_of(program: Program, name: str, undo: bool, changed: Changed) -> Ends:
     """The positions where a function, or its inverse, removes registers, with known facts."""
     f = program.function(name)
     code = invert_function(f) if undo else f
-    found = matched(code, changed(f), doing(program))
+    found = None if undo else program.cache.get((matched, name))
+    if not isinstance(found, Matched):
+        found = matched(code, changed(f), doing(program))
     known, returning = set(found.all), set(found.by_adjoint)
     derived = in_values(program).get(name)
     if derived is not None:

@@ -14,7 +14,7 @@ from rvm.transform.parts import ChangedParts
 from rvm.transform.programs import doing, in_values
 from rvm.types import Stack, elem_of
 from rvm.verify import inout_slots
-from rvm.verify.matching import restorations
+from rvm.verify.matching import matched, restorations
 
 
 def keeping(program: Program) -> Program:
@@ -28,12 +28,15 @@ def keeping(program: Program) -> Program:
         return program
     # What a callee brings back it keeps copies of: to its callers it is as it was.
     changes, parts, made = Changes(program), ChangedParts(program, inout_slots(program)), {}
+    facts: dict[object, object] = {}
     for f in candidates:
-        known = f.name in derived
-        found = () if known else restorations(f, changes.of_calls(f), doing(program))
+        if f.name in derived:
+            continue
+        found, facts[matched, f.name] = restorations(f, changes.of_calls(f), doing(program))
         if found:
             made[f.name] = with_copies(f, found, partial(parts.of, f))
     if not made:
+        program.cache.update(facts)
         return program
     return replace(program, functions=tuple(made.get(f.name, f) for f in program.functions))
 

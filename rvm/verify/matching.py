@@ -41,7 +41,10 @@ class Restoration(NamedTuple):
 
 def matched(function: Function, inout: InOut, in_values: InValues) -> Matched:
     """The frees and pops of a function that are matched."""
-    whole = _whole(function, inout, in_values)
+    return _matched(_whole(function, inout, in_values))
+
+
+def _matched(whole: Region) -> Matched:
     return Matched(frozenset(whole.found), frozenset(whole.by_adjoint))
 
 
@@ -51,12 +54,16 @@ def restored(function: Function, inout: InOut, in_values: InValues) -> frozenset
     return frozenset(k for k in range(function.n_args) if whole.restores(k))
 
 
-def restorations(function: Function, inout: InOut, in_values: InValues) -> tuple[Restoration, ...]:
+def restorations(
+    function: Function, inout: InOut, in_values: InValues
+) -> tuple[tuple[Restoration, ...], Matched]:
     """Restored registers of inexact numbers: undone and used afterwards (or, backwards, before).
 
-    Code from `start` to `end` is entered at the one and left at the other only.
+    Code from `start` to `end` is entered at the one and left at the other only.  What is `matched`
+    is found with them.
     """
-    return tuple(_restorations(_whole(function, inout, in_values), outermost=True))
+    whole = _whole(function, inout, in_values)
+    return tuple(_restorations(whole, outermost=True)), _matched(whole)
 
 
 def _whole(function: Function, inout: InOut, in_values: InValues) -> Region:

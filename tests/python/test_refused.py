@@ -47,7 +47,6 @@ NAMES = {
     "rvm": rvm, "np": np, "math": math, "WEIGHTS": WEIGHTS, "TABLE": TABLE, "PAIR": PAIR,
     "helper": helper, "add": add, "f64": f64, "i64": rvm.i64, "Array": rvm.Array,
     "Stack": rvm.Stack, "BOX": BOX,
-    "other": rvm.assemble("func other(y: f64)\n    add y, 1\n").other,
 }  # fmt: skip
 
 
