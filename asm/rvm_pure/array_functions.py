@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from rvm.isa import FUNCTIONS
+from rvm.numbers import system
 from rvm.types import BOOL, I64, U64, Scalar
 from rvm_pure.axes import (
     along,
@@ -42,8 +43,8 @@ from rvm_pure.joins import (
     triangle,
 )
 from rvm_pure.recorder import refused
-from rvm_pure.terms import Num, Op
-from rvm_pure.traced import ARRAY_FUNCTIONS, Traced, term_of
+from rvm_pure.terms import Num, Op, Term
+from rvm_pure.traced import ARRAY_FUNCTIONS, Traced, scalar_of
 from rvm_pure.types import elem_type
 
 
@@ -101,7 +102,8 @@ def _count(x: Any, axis: Any) -> Any:
 def mean(
     x: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False
 ) -> Any:
-    return total(x, axis, dtype, out, keepdims) / _count(x, axis)
+    x = x._real() if dtype is None else x.astype(dtype)
+    return total(x, axis, None, out, keepdims) / _count(x, axis)
 
 
 def variance(
@@ -125,6 +127,7 @@ def deviation(*args: Any, **named: Any) -> Any:
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
     """`np.linalg.norm`: the root of the sum of the squares, or another norm of vectors."""
+    x = x._real()
     rank = x.ndim if axis is None else len(axes_of(x, axis))
     if ord is None or (ord == 2 and rank == 1) or (ord == "fro" and rank == 2):
         squares = x.apply("abs2", x) if x._is_complex() else x * x
@@ -193,7 +196,7 @@ def cumulated(fn: str) -> Callable[..., Any]:
     def of_vector(x: Any) -> Any:
         if fn == "+":
             return x._new(Op("scan_left", (x.term,)))
-        one = x._new(Op("identity", (Num(1),))) if is_integer(x) else 1.0
+        one = x._new(Num(1, str(elem_type(x.term.type))))
         return folded("scanl")(lambda s, a: s * a, one, x)[1:]
 
     def made(x: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
@@ -220,7 +223,9 @@ def averaged(x: Any, axis: Any = None, weights: Any = None) -> Any:
     """`np.average`."""
     if weights is None:
         return mean(x, axis)
-    return total(x * weights, axis) / total(weights, axis)
+    (weights,) = alike([weights], "average")
+    weights = weights._real()
+    return total(x._real() * weights, axis) / total(weights, axis)
 
 
 def integrated(y: Any, x: Any = None, dx: Any = 1.0) -> Any:
@@ -293,10 +298,27 @@ def like(value: float | None) -> Callable[..., Any]:
         fill = given[0] if value is None else value
         if value is not None and given:
             dtype = given[0]
-        out = x._new(Op("spread_like", (term_of(fill), x.term))) if x.ndim else x * 0 + fill
-        return out if dtype is None else out.astype(dtype)
+        elem = scalar_of(x) if dtype is None else scalar_of(np.empty(0, dtype))
+        assert elem is not None
+        filled = _as_type(fill, elem)
+        return x._new(Op("spread_like", (filled, x.term)) if x.ndim else filled)
 
     return made
+
+
+def _as_type(v: Any, to: Scalar) -> Term:
+    """A number as one of another type, as NumPy makes it when it fills an array."""
+    if isinstance(v, Traced):
+        if v.ndim:
+            raise refused("`np.full_like` is traced with a number")
+        if to == BOOL:
+            return v.apply("!=", v, 0).term
+        return v.term if scalar_of(v) == to else Op(str(to), (v._number().term,))
+    try:
+        one = np.full_like(np.empty((), system(to).dtype), v).item()
+    except (TypeError, ValueError, OverflowError) as error:
+        raise refused(f"`np.full_like`: {error}") from None
+    return Num(one, "" if to == BOOL else str(to))
 
 
 def copied(x: Any) -> Any:

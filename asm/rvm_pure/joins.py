@@ -14,8 +14,8 @@ from rvm_pure.lengths import size_of
 from rvm_pure.recorder import refused
 from rvm_pure.slices import length_of, plus
 from rvm_pure.terms import Each, If, Index, Lam, Num, Op, Prim, Term, Var
-from rvm_pure.traced import Traced, term_of
-from rvm_pure.types import dims, elem_type
+from rvm_pure.traced import Traced, common_type, converted, scalar_of, term_of
+from rvm_pure.types import dims
 
 
 def alike(arrays: Any, name: str) -> list[Any]:
@@ -24,13 +24,16 @@ def alike(arrays: Any, name: str) -> list[Any]:
         raise refused(f"`np.{name}` is traced of a list of arrays")
     arrays = [_array(a) if isinstance(a, (list, tuple)) else a for a in arrays]
     recorder = recorder_of(*arrays)
-    parts = [Traced(recorder, recorder.typed(term_of(a))) for a in arrays]
-    elems = [elem_type(p.term.type or BOOL) for p in parts]
-    most = max(elems, key=lambda t: (t.is_complex, not t.is_integer, t != BOOL))  # type: ignore[union-attr]
-    return [
-        p if t == most else p._new(Op(str(most), (p._number().term,)))
-        for p, t in zip(parts, elems, strict=True)
+    arrays = [a if isinstance(a, Traced) else np.asarray(a) for a in arrays]
+    truths = all(scalar_of(a) == BOOL for a in arrays)
+    to = BOOL if truths else common_type(arrays)
+    terms = [converted(a, to, not truths) for a in arrays]
+    # Numbers that are written keep their type among terms that have none.
+    known = [
+        Num(e.value, str(to)) if isinstance(e, Num) and to is not None and to.is_integer else e
+        for e in terms
     ]
+    return [Traced(recorder, recorder.typed(e, to)) for e in known]
 
 
 def _array(items: list[Any] | tuple[Any, ...]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,7 +13,7 @@ from rvm.isa import FUNCTIONS
 from rvm.isa.numpy_names import UFUNCS
 from rvm.isa.rows import reduction_by
 from rvm.isa.rules import OF_ARRAYS
-from rvm.types import BOOL, F64, Scalar
+from rvm.types import BOOL, F32, SCALARS, Scalar
 from rvm_pure.lengths import size_term
 from rvm_pure.recorder import ACTIVE, Recorder, caller, refused
 from rvm_pure.slices import End, sliced
@@ -26,10 +26,13 @@ _TYPES = {"float64": "f64", "float32": "f32", "complex128": "c128"}
 _TYPES |= {
     f"{word}{bits}": f"{word[0]}{bits}" for word in ("int", "uint") for bits in (8, 16, 32, 64)
 }
+_DTYPES = {name: dtype for dtype, name in _TYPES.items()}
+"""The machine's types of numbers that NumPy has, by name."""
 _OWN = ("apply", "is_shared", "recorder", "term")
-_ARITHMETIC = {"-", "/", "//", "%", "**", "<", "<=", ">", ">=", "==", "!="} | {
-    row.repeats for row in FUNCTIONS.values()
-}
+_COMPARISONS = {"<", "<=", ">", ">=", "==", "!="}
+_ARITHMETIC = {"-", "/", "//", "%", "**", "&", "|", "^", *_COMPARISONS}
+_ARITHMETIC |= {row.repeats for row in FUNCTIONS.values()}
+"""Functions among whose operands a truth value is 0 or 1, unless all are truth values."""
 _UNCHANGED = "`rvm.pure.update(x, i, value)` is a new array"
 _INDICES = "indices are whole numbers, slices, `None`, `...`, and arrays of whole numbers from 0 on"
 _PICKED = "`np.where(c, x, 0)` has as many as x"
@@ -45,7 +48,7 @@ class NoAttribute(UsageError, AttributeError):
 class Traced:
     """A value of a function that is being traced."""
 
-    __slots__ = ("is_shared", "recorder", "term")
+    __slots__ = ("is_pythons", "is_shared", "recorder", "term")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, recorder: Recorder, term: Term, is_shared: bool = False) -> None:
@@ -53,6 +56,8 @@ class Traced:
         self.term = term
         self.is_shared = is_shared
         """Whether NumPy's array shares its memory: with a view, or with the caller's array."""
+        self.is_pythons = False
+        """Whether it is a number of Python in the traced function: a length, or made of such."""
 
     def __repr__(self) -> str:
         return f"<traced value of type {self.term.type}>"
@@ -70,6 +75,8 @@ class Traced:
                 out.append(Traced(self.recorder, self.recorder.typed(size_term(n))))
             else:
                 out.append(n.more)
+                continue
+            out[-1].is_pythons = True
         return tuple(out)
 
     @property
@@ -113,25 +120,17 @@ class Traced:
 
     def apply(self, fn: str, *args: Any) -> Traced:
         """A function of the table of values and numbers; whole numbers among real ones are real."""
-        terms = [term_of(a) for a in args]
-        known = [elem_type(t.type) for t in terms if t.type is not None and not isinstance(t, Num)]
-        real = next(
-            (t for t in known if isinstance(t, Scalar) and not t.is_integer and t != BOOL), None
-        )
-        if fn in _ARITHMETIC and (fn == "/" or any(not _is_truth(t) for t in terms)):
-            # A truth value is 0 or 1 among numbers.
-            terms = [Traced(self.recorder, t)._number().term if _is_truth(t) else t for t in terms]
-        if fn == "/" and real is None:
-            real = F64
-        if real is not None and FUNCTIONS[fn].rule not in OF_ARRAYS:
-            terms = [self._converted(t, real) for t in terms]
-        return self._new(Op(fn, tuple(terms)))
-
-    def _converted(self, e: Term, to: Scalar) -> Term:
-        elem = None if e.type is None else elem_type(e.type)
-        if isinstance(elem, Scalar) and elem.is_integer and not isinstance(e, Num):
-            return Op(str(to), (e,))
-        return e
+        if fn == "*" and any(isinstance(a, (list, tuple)) for a in args) and not self.ndim:
+            raise refused("a number of Python or NumPy times a list repeats it", "`np.array([…])`")
+        args = tuple(map(operand, args))
+        if FUNCTIONS[fn].rule in OF_ARRAYS:
+            return self._new(Op(fn, tuple(map(term_of, args))))
+        # A condition chooses among numbers, and is none of them.
+        chosen, rest = (args[:1], args[1:]) if fn == "select" else ((), args)
+        numbers = fn in _ARITHMETIC and (fn == "/" or not all(map(_is_truth, rest)))
+        to = common_type(rest, fn) if numbers or fn not in _ARITHMETIC else None
+        terms = [converted(a, to, numbers) for a in rest]
+        return self._new(Op(fn, (*map(term_of, chosen), *terms)))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **named: Any) -> Any:
         name = ufunc.__name__
@@ -154,6 +153,10 @@ class Traced:
         if named:
             words = ", ".join(f"`{n}`" for n in named)
             raise refused(f"`np.{name}` is traced without {words}", "`np.where(c, a, b)` chooses")
+        if name in ("float_power", "fabs"):
+            # Of whole numbers too these are real, and powers are at least of f64.
+            double = name == "float_power"
+            args = tuple(_real(a, double) for a in args)
         return self.apply(fn, *args)
 
     def __array_function__(self, func: Any, types: Any, args: Any, named: Any) -> Any:
@@ -245,6 +248,21 @@ class Traced:
             return self
         return self._new(Op("select", (self.term, Num(1), Num(0))))
 
+    def _real(self) -> Traced:
+        """The value, with real numbers for whole ones and truth values."""
+        return self._new(converted(self, common_type((self,), "/"), True))
+
+    def __pos__(self) -> Traced:
+        if elem_type(self.term.type or BOOL) == BOOL:
+            raise refused("truth values have no sign", "`x + 0` is a number")
+        return Traced(self.recorder, self.term)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
@@ -305,17 +323,109 @@ class Traced:
 Traced.__name__ = "traced value"  # as messages name it, Python's and others'
 
 
-def _is_truth(e: Term) -> bool:
+def _is_truth(v: Any) -> bool:
+    return isinstance(v, bool) or scalar_of(v) == BOOL
+
+
+def operand(v: Any) -> Any:
+    """An operand as NumPy takes it: a list is an array."""
+    if not isinstance(v, (list, tuple)):
+        return v
+    return _called("stack", (v,), {}) if holds_traced(v) else np.asarray(v)
+
+
+def holds_traced(v: Any) -> bool:
+    """Whether there is a traced value in lists in a list."""
+    return any(map(holds_traced, v)) if isinstance(v, (list, tuple)) else isinstance(v, Traced)
+
+
+def scalar_of(v: Any) -> Scalar | None:
+    """The type of the numbers of a traced value, a NumPy number or array; None of Python's."""
+    if isinstance(v, Traced):
+        elem = elem_type(v.term.type or BOOL)
+        return elem if isinstance(elem, Scalar) else None
+    if not isinstance(v, (np.generic, np.ndarray)):
+        return None
+    name = {"bool": "bool", **_TYPES}.get(v.dtype.name)
+    if name is None:
+        raise refused(f"numbers of NumPy's type {v.dtype} are not traced")
+    return SCALARS[name]
+
+
+def common_type(values: Sequence[Any], fn: str = "+") -> Scalar | None:
+    """The type that NumPy makes of operands, whose truth values are 0 or 1; None for their own.
+
+    A number of Python counts by its kind only.  UsageError U060 where NumPy's type is not one of
+    the machine's, or where it compares more exactly than by a common type.
+    """
+    strong = [v for v in values if _kind(v) is None]
+    found = [t for t in map(scalar_of, strong) if t is not None and t != BOOL]
+    own = next((t for t in found if t.name not in _DTYPES), None)
+    if own is not None:
+        return own
+    plain = set(map(_kind, values)) - {None}
+    made = np.result_type(*(_DTYPES[t.name] for t in found)) if found else np.dtype(bool)
+    if complex in plain:
+        if made == np.float32:
+            raise refused("numbers of NumPy's type complex64 are not traced", "`x.astype(float)`")
+        made = np.result_type(made, np.complex128)
+    elif made.kind in "biu" and (fn == "/" or float in plain):
+        made = np.dtype(np.float64)
+    elif made.kind == "b":
+        made = np.dtype(np.int64)
+    if made.kind == "f" and fn in _COMPARISONS and all(t.is_integer for t in found) and not plain:
+        names = " and ".join(dict.fromkeys(map(str, found)))
+        raise refused(f"`{fn}` of {names} is not traced", "`x.astype(float)` rounds")
+    return SCALARS[_TYPES[made.name]]
+
+
+def converted(v: Any, to: Scalar | None, numbers: bool = False) -> Term:
+    """An operand as a term of numbers of a type; a number that is written has the type anyway.
+
+    `numbers`: truth values are converted too.
+    """
+    e = term_of(v)
     if isinstance(e, Num):
-        return isinstance(e.value, bool)
-    return e.type is not None and elem_type(e.type) == BOOL
+        if numbers and isinstance(e.value, bool):
+            return Num(int(e.value))
+        inexact = to is not None and to.is_float and isinstance(e.value, int)
+        return Num(float(e.value)) if inexact and isinstance(v, np.generic) else e
+    elem = scalar_of(v)
+    if to is None or elem == to or elem is None:
+        return e
+    if elem == BOOL:
+        return Op("select", (e, Num(1, str(to)), Num(0, str(to)))) if numbers else e
+    return Op(str(to), (e,)) if elem.is_integer or to.name in _DTYPES else e
+
+
+def _real(v: Any, double: bool) -> Any:
+    """An operand with real numbers for whole ones; of f64 at least if `double`."""
+    if not isinstance(v, Traced):
+        return float(v) if isinstance(v, (int, np.integer, np.bool_)) else v
+    own = scalar_of(v)
+    if own is None or (not double and own.bits < 32) or (not double and own.is_complex):
+        raise refused(f"this function of {own} is not traced")
+    x = v._real()
+    return x._new(Op("f64", (x.term,))) if double and scalar_of(x) == F32 else x
 
 
 def _operator(fn: str, swapped: bool = False) -> Any:
     def operator(self: Traced, other: Any) -> Any:
-        return self.apply(fn, other, self) if swapped else self.apply(fn, self, other)
+        out = self.apply(fn, other, self) if swapped else self.apply(fn, self, other)
+        out.is_pythons = _kind(self) is not None and _kind(other) is not None
+        return out
 
     return operator
+
+
+def _kind(v: Any) -> type | None:
+    """int, float, complex or bool for a number that is Python's in the traced function."""
+    if isinstance(v, Traced) and v.is_pythons:
+        t = scalar_of(v)
+        assert t is not None
+        return bool if t == BOOL else int if t.is_integer else float
+    known = (bool, int, float, complex)
+    return None if isinstance(v, np.generic) else next((k for k in known if type(v) is k), None)
 
 
 def _in_place(fn: str) -> Any:
@@ -344,6 +454,21 @@ for _word, _fn in _BINARY.items():
     setattr(Traced, f"__i{_word}__", _in_place(_fn))
 for _word, _fn in _COMPARED.items():
     setattr(Traced, f"__{_word}__", _operator(_fn))
+
+
+def _not_traced(sign: str, hint: str) -> Any:
+    def operator(self: Traced, *others: Any) -> NoReturn:
+        raise refused(f"`{sign}` cannot be traced", hint)
+
+    return operator
+
+
+for _word, _fn in {"lshift": "<<", "rshift": ">>"}.items():
+    for _side in ("", "r", "i"):
+        _how = "`x * 2**k` and `x // 2**k` shift whole numbers"
+        setattr(Traced, f"__{_side}{_word}__", _not_traced(_fn, _how))
+for _word in ("round", "trunc", "ceil", "floor"):
+    setattr(Traced, f"__{_word}__", _not_traced(_word, "`np.floor(x)` rounds down"))
 for _word, _fn in {"neg": "neg", "abs": "abs", "invert": "~"}.items():
     setattr(Traced, f"__{_word}__", lambda self, fn=_fn: self.apply(fn, self))
 
@@ -385,6 +510,7 @@ def term_of(v: Any) -> Term:
     if isinstance(v, (bool, int, float, complex)):
         return Num(v)
     if isinstance(v, np.generic) or (isinstance(v, np.ndarray) and v.ndim == 0):
+        scalar_of(v)  # or an error
         return Num(v.item())
     if isinstance(v, (tuple, list)):
         return Tup(tuple(map(term_of, v)))
@@ -400,8 +526,9 @@ def term_of(v: Any) -> Term:
 def _written(recorder: Recorder, v: Any) -> Term:
     """An array of numbers as a term that has them as literals."""
     if v.ndim == 0:
-        one = v.item()
-        return Num(one, "i64") if type(one) is int else Num(one)
+        t = scalar_of(v)
+        assert t is not None
+        return Num(v.item(), str(t) if t.is_integer or t == F32 else "")
     n = (Num(len(v)),)
     if len(v) == 0 or (v == v.reshape(-1)[:1]).all():
         one = v[0] if len(v) else np.zeros(v.shape[1:], v.dtype)

@@ -43,7 +43,8 @@ def implementation(fn: str, elems: tuple[Scalar, ...]) -> Code:
     if target is not None:
         return conversion(target, elems[0])
     row: FunctionRow | None = FUNCTIONS.get(fn)
-    t = deciding(elems)
+    # Of what only gives its shape the type does not matter.
+    t = deciding(elems[:-1] if row is not None and row.takes_shape else elems)
     numbers = system(t)
     if fn == "abs2" and not t.is_complex:
         fn, row = "square", None

@@ -14,7 +14,7 @@ from rvm.isa.implementation import array_value, value
 from rvm.isa.rows import FUNCTIONS
 from rvm.isa.rules import Arg, TypeFault
 from rvm.numbers import NumberFault, system
-from rvm.types import BOOL, F32, F64, I64, LOG64, SCALARS, U8, fixed, rank_of
+from rvm.types import BOOL, F32, F64, I64, LOG64, SCALARS, U8, elem_of, fixed, rank_of
 
 TYPES = [*SCALARS.values(), fixed(8)]
 NUMBERS = [t for t in TYPES if t != BOOL and t != LOG64]
@@ -180,3 +180,34 @@ def test_every_function_of_arrays_has_code_for_all_that_it_takes():
                 array_value(name, types)
                 tried.add((name, types, rank_of(typing.result)))
     assert len(tried) > 1500
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_arrays_are_of_the_type_s_storage(name):
+    """Also where a scalar, which says nothing of its width, becomes an array."""
+    row = FUNCTIONS[name]
+    for t in TYPES:
+        for kinds in {(t,) * row.arity, (BOOL, t, t), (t, I64), (t, U8), (U8, t), (t, F64)}:
+            for ranks in itertools.product(range(3), repeat=row.arity):
+                if len(kinds) != row.arity or not any(ranks):
+                    continue
+                try:
+                    typing = row.rule([Arg(*a) for a in zip(kinds, ranks, strict=True)], None)
+                except TypeFault:
+                    continue
+                if typing.elems != kinds or not rank_of(typing.result):
+                    continue
+                ones = [
+                    np.ones(SHAPES[rank], system(k).dtype) if rank else one(k)
+                    for k, rank in zip(kinds, ranks, strict=True)
+                ]
+                try:
+                    with np.errstate(all="ignore"):
+                        got = array_value(name, kinds)(*ones)
+                except (NumberFault, ValueError):  # shapes that do not broadcast
+                    continue
+                assert got.dtype == system(elem_of(typing.result)).dtype, (kinds, ranks)
+
+
+def one(t):
+    return True if t.is_bool else system(t).literal(1)

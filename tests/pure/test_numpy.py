@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
-from sizes import some
+from sizes import part, sized, some
 
 import rvm
 
@@ -206,3 +207,73 @@ def test_parts_that_short_arrays_do_not_have_are_empty(text: str) -> None:
     for n in (1, 2, 3, 5):
         u = np.arange(1.0, n + 1)
         np.testing.assert_array_equal(pure(u), function(u), strict=True)
+
+
+DTYPES = {
+    **{name: np.dtype(f"{name[0]}{int(name[1:]) // 8}") for name in ("i8", "i16", "i32", "i64")},
+    **{name: np.dtype(f"{name[0]}{int(name[1:]) // 8}") for name in ("u8", "u16", "u32", "u64")},
+    "bool": np.dtype("?"),
+    "f32": np.dtype("f4"),
+    "f64": np.dtype("f8"),
+    "c128": np.dtype("c16"),
+}
+MIXED = """
+a + b; a - b; a * b; a / b; a // b; a % b; a ** b; divmod(a, b)[0]; divmod(7, b)[1]; +a; -a; ~a;
+a < b; a == b; a != b; a >= 2.0; a == 2**53 + 1; a & b; a | b; a ^ b; a & 1; ~((a > b) & 1);
+a + 1; a * 2.0; 2.0**a; 2**a; a - 0.0; a + 2.5; 7 // a; a % 2.5; a + 300; a * 2**40; a + True;
+1j * a; a + np.float32(1); np.int64(1) + a; a * np.uint8(200); np.float64(2) * a; a * np.sqrt(2);
+np.bool_(1) + a; np.int8([1, 2, 3]) * a; np.array([1, 2, 3]) * a; np.float32([1.5, 2, 3]) * a;
+[1, 2, 3] + a; a * [2.5, 1, 0]; a - (1, 2, 3); [True, False, True] * a; np.maximum(a, [1, 2, 3]);
+np.minimum(a, 2.5); np.clip(a, 0, b); np.where(a > b, a, b); np.where(a > b, a, 2.5);
+np.where(a > b, a, 2); np.select([a > b], [a], 1.5); np.fabs(a); np.float_power(a, b);
+np.float_power(a, 2); np.abs(a); np.square(a); np.power(a, 3); a.sum(); a.prod(); a.mean();
+np.mean(a) * b; a.var(); a.std(); np.linalg.norm(a); a.max() + b; np.ptp(a);
+np.linalg.norm(a, 1); np.average(a, weights=[1, 2, 3]); np.average(a, weights=b); np.cumsum(a);
+np.cumprod(a); np.stack([a, b]); np.stack([a, b])[0] * b; np.hstack([a, 1]); np.append(a, 2.5);
+np.concatenate([b, [1, 2], a]); np.stack([a[0], 1, b[0]]); np.full_like(a, 2.7);
+np.full_like(a, 300); np.full_like(a, b[0]); np.zeros_like(a) + b; np.ones_like(a) * b;
+np.zeros_like(a, dtype=np.float32) + b; np.zeros_like(a[0]) + b; a / a.size; a * a.shape[0];
+a - (a.size - 1); a / (a.size / 2); np.sum(a) + b; np.sum(a > b) * a; np.outer(a, b); a @ b;
+np.diff(a) * b[1:]
+"""
+
+
+def of_type(t: str, rng: np.random.Generator) -> Any:
+    """Three numbers of a type, its greatest and least ones among them."""
+    dtype = DTYPES[t]
+    if dtype.kind in "iu":
+        ends = np.iinfo(dtype)
+        some = [0, 1, 2, 3, 7, ends.max, ends.max - 1, ends.min, ends.max // 2]
+        return np.array([some[k] for k in rng.integers(0, len(some), 3)], dtype)
+    if dtype.kind == "b":
+        return rng.random(3) < 0.5
+    real = rng.choice([0.0, 1.0, -1.0, 2.5, -0.5, 3.0, rng.normal(), 2.0**53], 3)
+    return (real + 1j * rng.normal(size=3) if dtype.kind == "c" else real).astype(dtype)
+
+
+@sized
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.parametrize("text", [t for t in map(str.strip, MIXED.split(";")) if t])
+def test_types_are_mixed_as_numpy_mixes_them(text: str) -> None:
+    """The same numbers of the same type, or a refusal: never another number."""
+    rng = np.random.default_rng(crc32(text.encode()))
+    f = eval(f"lambda a, b: {text}", {"np": np})
+    for _ in range(part(160)):
+        ta, tb = rng.choice(list(DTYPES), 2)
+        a, b = of_type(ta, rng), of_type(tb, rng)
+        try:
+            have = rvm.pure(f, a=f"{ta}[3]", b=f"{tb}[3]")(a, b)
+        except rvm.RvmError as error:
+            # Division by zero, powers that are no whole numbers, what cannot be traced.
+            assert error.code in ("U060", "R005", "R009", "R015"), error
+            continue
+        try:
+            want = f(a, b)
+        except (ValueError, OverflowError):
+            assert "**" in text or "power" in text  # of 1, which NumPy refuses with those of others
+            continue
+        close = 1e-4 if "f32" in (ta, tb) or "float32" in text else 1e-12
+        np.testing.assert_allclose(have, want, rtol=close, atol=close, err_msg=f"{ta} {tb} {a} {b}")
+        if not np.iscomplexobj(want) and np.asarray(want).dtype.kind != "f":
+            np.testing.assert_array_equal(have, want, err_msg=f"{ta} {tb} {a} {b}")
+        assert np.asarray(have).dtype == np.asarray(want).dtype, (ta, tb)

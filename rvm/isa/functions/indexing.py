@@ -60,11 +60,11 @@ def scatter_array(v: Any, idx: Any, n: int) -> NDArray[Any]:
 
 
 @name
-def sum_like(g: Any, x: Any) -> Any:
+def sum_like(g: Any, x: Any, dtype: Any) -> Any:
     """`g` summed over the axes along which an array like x would have been broadcast to it."""
     shape = np.shape(x)
     if np.ndim(g) < len(shape):
-        return np.broadcast_to(g, shape)
+        return spread_like(g, x, dtype)
     lead = np.ndim(g) - len(shape)
     axes = tuple(range(lead)) + tuple(
         lead + k for k, m in enumerate(shape) if m == 1 and g.shape[lead + k] != 1
@@ -76,9 +76,9 @@ def sum_like(g: Any, x: Any) -> Any:
 
 
 @name
-def spread_like(g: Any, x: Any) -> NDArray[Any]:
-    """`g` broadcast to the shape of x."""
-    return np.array(np.broadcast_to(g, np.shape(x)))
+def spread_like(g: Any, x: Any, dtype: Any) -> NDArray[Any]:
+    """`g` broadcast to the shape of x; a number alone does not say how wide it is."""
+    return np.array(np.broadcast_to(g, np.shape(x)), dtype)
 
 
 enter(
@@ -193,7 +193,7 @@ enter(
     "g summed over the axes along which x would have been broadcast to it",
     cost="ADDS",
     vjp=lambda g, v, x: (_likewise("spread_like", g, v, x), None),
-    code=numbers("sum_like({0}, {1})"),
+    code=numbers("sum_like({0}, {1}, DTYPE)"),
     linear=True,
     operands="v x",
 )
@@ -204,7 +204,7 @@ enter(
     "g broadcast to the shape of x",
     cost="MOVES",
     vjp=lambda g, v, x: (_likewise("sum_like", g, v, x), None),
-    code={"*": both("spread_like({0}, {1})")},
+    code={"*": lambda t: both(f"spread_like({{0}}, {{1}}, dtype_{t.name})")},
     linear=True,
     operands="v x",
 )
