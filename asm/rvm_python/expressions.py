@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from rvm_python.changes import root, shown
 from rvm_python.messages import INSTEAD, REFUSED, UNREAD
 from rvm_python.names import Names
 from rvm_python.scope import MISSING, Block, Shorthand
-from rvm_python.table import function_named, opcode_named
+from rvm_python.table import function_named, is_real, opcode_named
 
 MAX_DEPTH = 90
 """The largest nesting depth of expressions."""
@@ -51,6 +52,8 @@ SIGNS: dict[type[ast.AST], str] = {
     ast.Eq: "==",
     ast.NotEq: "!=",
 }
+_OF_BITS = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)
+"""Operators that Python has of whole numbers only, also where a real number is one."""
 _PYTHONS = {"re": "real", "im": "imag"}
 """The parts of a complex number, and Python's names of them."""
 _PARTS = {name: part for part, name in _PYTHONS.items()}
@@ -102,6 +105,11 @@ class Expressions(Names):
             case ast.Name() | ast.Attribute() | ast.Subscript():
                 return self._value_of(e)
             case ast.BinOp(left, op, right) if type(op) in SIGNS:
+                if type(op) in _OF_BITS and any(
+                    isinstance(self.constant(k), float) for k in (left, right)
+                ):
+                    sign = SIGNS[type(op)]
+                    self.refuse("A040", f"`{sign}` is of whole numbers, not of real ones", e)
                 return Operator(SIGNS[type(op)], [self.node(left), self.node(right)], start, end)
             case ast.UnaryOp(ast.UAdd(), operand):
                 return self.node(operand)
@@ -229,9 +237,12 @@ class Expressions(Names):
             if f.attr not in _METHODS:
                 hint = INSTEAD.get(f.attr, "")
                 self.refuse("A004", f"there is no method `{f.attr}` here", f, hint)
-            name, args = _METHODS[f.attr], [f.value, *e.args]
+            name, args, found = _METHODS[f.attr], [f.value, *e.args], None
         else:
-            name, args = self._function(f), e.args
+            name, args, found = self._function(f), e.args, self.outer(f)
+        if isinstance(found, np.ufunc) and len(args) != found.nin:
+            many = f"{found.nin} argument{'s' * (found.nin != 1)}"
+            self.refuse("A044", f"`{ast.unparse(f)}` takes {many} here, not {len(args)}", e)
         if e.keywords:
             self.refuse(
                 UNREAD,
@@ -241,11 +252,13 @@ class Expressions(Names):
         if name in ("top", "empty") and args:
             self.stacks.add(root(args[0]))
         parts = [self.node(a) for a in args]
-        return self._applied(name, f, parts, start, end)
+        if is_real(found):
+            # Of whole numbers too the value is a real one.
+            parts = [Operator("*", [p, Lit(1.0, p.start, p.end)], p.start, p.end) for p in parts]
+        return self._applied(name, parts, found is math.floor, start, end)
 
-    def _applied(self, name: str, f: ast.expr, parts: list[Node], start: int, end: int) -> Node:
+    def _applied(self, name: str, parts: list[Node], counts: bool, start: int, end: int) -> Node:
         """A function of the table, where Python's takes other numbers of arguments."""
-        text = ast.unparse(f)
         whole = reduction_by(name)
         if whole and len(parts) == 1:
             return Application(whole, parts, start, end)
@@ -259,7 +272,7 @@ class Expressions(Names):
             return Operator("/", logs, start, end)
         if name == "c128" and len(parts) == 2:
             return Application("complex", parts, start, end)
-        if text in ("math.floor", "math.ceil"):
+        if counts:
             return Application("i64", [Application("floor", parts, start, end)], start, end)
         if name in SIGNS.values() or name == "neg":
             return Operator("-" if name == "neg" else name, parts, start, end)
@@ -274,7 +287,7 @@ class Expressions(Names):
         if found is MISSING:
             self._value_of(f)
             self.refuse("A004", f"`{text}` is not a function", f)
-        name = "floor" if text == "math.floor" else "len" if found is len else function_named(found)
+        name = "len" if found is len else function_named(found)
         if name:
             return name
         if isinstance(found, GenericFunction) and not isinstance(found.origin, PythonOrigin):

@@ -46,9 +46,14 @@ def _functions() -> dict[Any, str]:
             if callable(value) and name not in _OTHERS:
                 found[value] = renamed.get(name, name)
     found[math.prod] = "prod"
-    found[np.floor] = "floor"
+    found.update({np.floor: "floor", math.floor: "floor"})
     found.update({getattr(builtins, n): f for n, f in _BUILT_IN.items()})
     return found
+
+
+def is_real(value: Any) -> bool:
+    """Whether it is a function whose values are real, of whole numbers too, unlike the table's."""
+    return any(value is f for f in (math.pow, math.fabs, np.fabs, np.float_power))
 
 
 def function_named(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,22 +18,24 @@ from rvm.faults import RvmError
 from rvm.isa import FUNCTIONS
 from rvm.isa.numpy_names import UFUNCS
 
-VALUES = [(0.75, 0.5), (1.5, 0.5), (29, -5), (True, False), (0.5 - 2j, 1.5 + 0.25j)]
+VALUES = [(0.75, 0.5), (1.5, 0.5), (29, -5), (3, 50), (-(2**63), 7), (True, False)]
+VALUES += [(0.5 - 2j, 1.5 + 0.25j)]
 ARRAYS = (np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[0.5, -1.0], [2.0, 0.25]]))
 TYPES = {float: "f64", int: "i64", bool: "bool", complex: "c128", np.ndarray: "f64[m, m]"}
 
 
 def compared(name: str, run: Callable[..., Any]) -> None:
-    """Compare with NumPy, on the first numbers for which both have the function."""
-    f = getattr(np, name)
+    """Compare with NumPy, on all numbers for which both have the function."""
+    f, seen = getattr(np, name), 0
     for values in VALUES if f.signature is None else [ARRAYS]:
         args = values[: f.nin]
-        with np.errstate(all="ignore"), contextlib.suppress(TypeError, RvmError):
+        with np.errstate(all="ignore"), contextlib.suppress(TypeError, ValueError, RvmError):
             wanted = f(*args)
             if np.all(np.isfinite(wanted)):
-                np.testing.assert_allclose(run(wanted, *args), wanted, rtol=1e-14)
-                return
-    raise AssertionError(f"no numbers are for np.{name}")
+                found = run(wanted, *args)
+                np.testing.assert_allclose(found, wanted, rtol=1e-14, err_msg=f"{args}")
+                seen += 1
+    assert seen, f"no numbers are for np.{name}"
 
 
 def zero(value: Any) -> Any:
@@ -80,3 +83,18 @@ def test_and_so_it_is_where_numpy_is_traced(name: str) -> None:
         )
 
     compared(name, run)
+
+
+REAL = """
+math.pow(k, n); math.pow(k, 2); math.pow(3, n); math.fabs(k); math.floor(x); floor(x); m.floor(-x)
+"""
+
+
+@pytest.mark.parametrize("text", REAL.strip().split("; "))
+def test_functions_of_math_are_pythons_of_whole_numbers_too(text: str) -> None:
+    """Times a whole number, which would wrap if the value were one."""
+    names = {"rvm": rvm, "math": math, "m": math, "floor": math.floor}
+    source = f"def f(y: rvm.f64, k: rvm.i64, n: rvm.i64, x: rvm.f64):\n    y += {text} * 4\n"
+    f = rvm.reversible.source(source, names)
+    for k, n, x in ((2**62 + 1, 3, 2.5), (-7, 2, -2.5), (3, 50, 1e15)):
+        assert f(0.0, k, n, x).y == float(eval(text, names, {"k": k, "n": n, "x": x}) * 4)
