@@ -299,6 +299,11 @@ def places(node: Expr) -> Iterator[Place]:
             yield sub
 
 
+OPPOSITES = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+"""Comparisons with the ones that hold where they do not, unless a side is NaN."""
+MIRRORED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+"""Comparisons with their sides exchanged."""
+
 LENGTHS = frozenset({"len", "dim"})
 """Functions that use only the shape of their first argument, not its value."""
 

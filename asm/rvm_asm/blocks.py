@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rvm.expr import Apply, Const, Expr, Place
+from rvm.expr import OPPOSITES, Apply, Const, Expr, Place
 from rvm.isa import FUNCTIONS, TypeFault, apply, invert_instr, typed
 from rvm.program import Instr
 from rvm.types import BOOL, I64, Scalar
@@ -49,8 +49,6 @@ MAX_LEVELS = 80
 """The largest nesting depth of blocks, including those of macros."""
 _HOLDING = (OpStat, AllocStat, Invoke, Iterate, Extern)
 """Statements throughout which tops of stacks of arrays, and parts of long expressions, are held."""
-_OPPOSITE = {"==": "!=", "!=": "=="}
-_OPPOSITE_INTEGER = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 class Blocks(Holding):
@@ -498,11 +496,9 @@ def _negated(cond: Expr) -> Expr:
     if isinstance(cond, Apply):
         if cond.fn == "not":
             return cond.args[0]
-        fn = _OPPOSITE.get(cond.fn)
-        t = cond.args[0].type
-        if fn is None and isinstance(t, Scalar) and (t.is_integer or t.is_fixed):
-            fn = _OPPOSITE_INTEGER.get(cond.fn)
-        if fn is not None and isinstance(t, Scalar):
+        fn, t = OPPOSITES.get(cond.fn), cond.args[0].type
+        is_total = isinstance(t, Scalar) and (t.is_integer or t.is_fixed or fn in ("==", "!="))
+        if fn is not None and is_total:
             return apply(fn, *cond.args)
     return apply("not", cond)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rvm.expr import Apply, Const, Expr, Place, places
+from rvm.expr import MIRRORED, OPPOSITES, Apply, Const, Expr, Place, places
 from rvm.isa import FUNCTIONS
 from rvm.program import Instr
 from rvm.types import BOOL, Scalar
@@ -18,8 +18,6 @@ from rvm.verify.alias import overlap
 _SIGNS = {"add": 1, "inc": 1, "sub": -1, "dec": -1}
 _ORDERS = {"<": -1, "<=": -1, ">": 1, ">=": 1}
 """Comparisons, and the direction of change of the left side that keeps them true."""
-_OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _EXCHANGES = ("swap", "exch")
 
 
@@ -90,14 +88,14 @@ def _spoils(atom: Expr, wanted: bool, changes: list[_Change]) -> bool:
     first = changes[0].instr
     if isinstance(atom, Place):
         return len(changes) == 1 and atom in changed and _flips(first)
-    if not isinstance(atom, Apply) or atom.fn not in _OPPOSITE:
+    if not isinstance(atom, Apply) or atom.fn not in OPPOSITES:
         return False
-    fn = atom.fn if wanted else _OPPOSITE[atom.fn]
+    fn = atom.fn if wanted else OPPOSITES[atom.fn]
     a, b = atom.args
     if changed == {a, b}:
         return fn in _ORDERS and len(changes) == 2 and first.op in _EXCHANGES
     if b in changed:
-        a, b, fn = b, a, _MIRRORED.get(fn, fn)
+        a, b, fn = b, a, MIRRORED[fn]
     if changed != {a} or any(p == a for p in places(b)):
         return False
     if len(changes) > 1:

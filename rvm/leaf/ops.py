@@ -97,7 +97,8 @@ def wrapped(body: str, kind: str) -> str:
     return f"({{t}} if {low} <= ({{t}} := {body}) <= {high} else wrap_{kind}({{t}}))"
 
 
-_COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+"""The signs of comparisons, by the names of their leaf operations."""
 
 
 def intrinsic(name: str) -> Native:
@@ -107,7 +108,7 @@ def intrinsic(name: str) -> Native:
 
 def _comparisons(kind: str) -> None:
     floats = kind in (F64, F32)
-    for name, sign in _COMPARISONS.items():
+    for name, sign in COMPARISONS.items():
         if kind == BIT and name not in ("eq", "ne"):
             continue
         unsigned = kind[0] == "u" and name not in ("eq", "ne")

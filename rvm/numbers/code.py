@@ -10,7 +10,7 @@ from typing import Any
 
 from rvm.leaf import Function
 from rvm.leaf.function import Body as Body
-from rvm.leaf.ops import BIT, I64, limits
+from rvm.leaf.ops import BIT, COMPARISONS, I64, limits
 from rvm.leaf.python import Inline, Later, inline_on_arrays, on_kinds, total
 from rvm.leaf.trace import by_kind
 from rvm.numbers.own import own
@@ -76,13 +76,9 @@ def compiled(template: str, arity: int, names: dict[str, Any]) -> Callable[..., 
     return result
 
 
-COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
-"""The comparisons, by the names of their leaf operations."""
-
-
 def comparisons() -> dict[str, Body]:
     """The bodies of the six comparisons."""
-    return {s: (lambda a, b, test=test: by_kind(test, a, b)) for s, test in COMPARISONS.items()}
+    return {s: (lambda a, b, test=test: by_kind(test, a, b)) for test, s in COMPARISONS.items()}
 
 
 def kind_of(t: Scalar) -> str:

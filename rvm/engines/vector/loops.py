@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rvm.expr import Apply, Const, Expr, Place, reads
+from rvm.expr import MIRRORED, OPPOSITES, Apply, Const, Expr, Place, reads
 from rvm.image import Code
 from rvm.ir.flow import Cycle
 from rvm.stmt import Alloc, Branch, Land, Update, writes
@@ -107,17 +107,13 @@ def counted(code: Code, loop: Cycle) -> Counted:
     return found
 
 
-MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
-"""Comparisons with their sides exchanged."""
-DENIED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!="}
-"""The negations of comparisons."""
-
-
 def _compared(cond: Expr, changed: frozenset[int]) -> tuple[int, str, Expr]:
     """The variable, the comparison and the bound of a condition on something that changes."""
     match cond:
-        case Apply("not", (Apply(op, (a, b)),)) if op in DENIED:
-            return _compared(Apply(DENIED[op], (a, b), cond.type), changed)
+        case Apply("not", (Apply(op, (a, b)),)) if op in OPPOSITES:
+            return _compared(Apply(OPPOSITES[op], (a, b), cond.type), changed)
+        case Apply("==", _):
+            pass
         case Apply(op, (Place(reg, ()) as one, two)) if op in MIRRORED and _counts(one, changed):
             return reg, op, two
         case Apply(op, (one, Place(reg, ()) as two)) if op in MIRRORED and _counts(two, changed):
