@@ -51,6 +51,7 @@ ROWS = (
         counting="rvm.engines.counted:counting_auto",
         chooses=True,
         compiles=True,
+        traps=True,
         unchecked=True,
     ),
     EngineRow(

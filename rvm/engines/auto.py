@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rvm.engines import ENGINES, engine
 from rvm.engines.extent import first_chunk
@@ -21,8 +21,13 @@ from rvm.host.once import once
 from rvm.image import Code, Image
 from rvm.state import Options, State
 
+if TYPE_CHECKING:
+    from rvm.probes import Armory
+
 WARM = 100_000
 """Ticks of generated Python after which compiling is worth its time."""
+ARMED_WARM = 2_000_000
+"""The same for code with traps, which is compiled for these alone."""
 A_CALL = 50
 """Ticks that take about as long as entering generated Python."""
 
@@ -182,7 +187,9 @@ class Auto:
         """Execute up to `ticks` ticks with the engine whose turn it is."""
         root = state.frames[0].code
         choice = choice_of(root, state.options)
-        if is_warm(root, choice):
+        armory = armory_of(state) if state.armed else None
+        hot = is_hot(root) if armory is None else armory.heat >= ARMED_WARM
+        if choice.then == "native" and (hot or choice.first == "native"):
             try:
                 return self._compiled(choice).advance(state, ticks)
             except UsageError:
@@ -190,11 +197,14 @@ class Auto:
                     raise
                 # LLVM cannot be loaded, as has been found out just now.
                 return self.advance(state, ticks)
-        if choice.then == "vector" and is_hot(root):
+        if choice.then == "vector" and hot and not state.armed:
             return self.vector.advance(state, ticks)
         ticks = ticks if choice.then == "python" else min(ticks, WARM)
         did = self.python.advance(state, ticks)
-        root.image.heat[root.name] += did + A_CALL
+        if armory is None:
+            root.image.heat[root.name] += did + A_CALL
+        else:
+            armory.heat += did
         return did
 
     def first_chunk(self, state: State) -> int:
@@ -223,6 +233,13 @@ class Auto:
         if self._vector is None:
             self._vector = self._make_vector()
         return self._vector
+
+
+def armory_of(state: State) -> Armory | None:
+    """The armory that armed a state's frames."""
+    from rvm.probes.armed import ArmedCode
+
+    return next((f.code.armory for f in state.frames if isinstance(f.code, ArmedCode)), None)
 
 
 def is_warm(code: Code, choice: Choice) -> bool:

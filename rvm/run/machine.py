@@ -136,7 +136,6 @@ class Machine:
         self._own = own
         self._engine: Engine = engine_of(options.engine)
         self._counts: Counts | None = None
-        self._watchful: Engine | None = None
         self.state = State(Frame(code, regs), options)
         self.work = 0
         """The number of ticks executed so far, in both directions."""
@@ -154,7 +153,7 @@ class Machine:
         """The state without compiled code and the caller's arrays; built-in engines by name."""
         name = self._engine.name
         engine = name if name in ENGINES else self._engine
-        return self.__dict__ | {"_engine": engine, "_watchful": None, "_own": None}
+        return self.__dict__ | {"_engine": engine, "_own": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -421,7 +420,6 @@ class Machine:
         from rvm.engines.extent import LEAST, first_chunk
         from rvm.engines.reference import Reference
         from rvm.engines.trapping import due, trapped
-        from rvm.engines.watchful import Watchful
 
         if self.state.direction != direction:
             self.state.turn()
@@ -429,7 +427,7 @@ class Machine:
             self.state.retreat()
         fast = self._engine
         if self.state.armed and fast.name not in having("traps"):
-            fast = self._watchful = self._watchful or Watchful()
+            fast = engine_of("auto")
         state, budget = self.state, NO_LIMIT if ticks is None else ticks
         limit = NO_LIMIT if self.options.max_steps is None else self.options.max_steps
         done, chunk, slow = 0, 0, Reference()

@@ -40,7 +40,7 @@ class Reruns:
         """A machine on a state, separate from the session's own."""
         made = Machine.__new__(Machine)
         made.__dict__.update(self._machine.__dict__)
-        made.state, made._watchful, made._own = state, None, None
+        made.state, made._own = state, None
         made.use(engine(self._machine.options.engine))
         made.on_progress = look or self._look
         return made
