@@ -127,14 +127,15 @@ def _rounds(e: Expr) -> bool:
 
 
 def _jumps(node: Apply) -> bool:
-    """Whether the function is not continuous, or its derivative is a step of another kind."""
+    """Whether a function of numbers that round, or its derivative, is not continuous."""
     row = FUNCTIONS[node.fn]
     if row.lazy or not any(map(_rounds, node.args)):  # The condition decides, of a lazy one.
         return False
     t = bar_type(node.type) if node.type is not None else None
-    if not isinstance(t, Scalar | Array) or row.steps:
+    if not isinstance(t, Scalar | Array) or row.jumps(*map(elem, node.args)):
         return True
-    found = (
-        n for g in gains(node.fn, node.args, Place(0, (), t)) if g is not None for n in walk(g)
+    terms = (g for g in gains(node.fn, node.args, Place(0, (), t)) if g is not None)
+    nodes = (n for term in terms for n in walk(term) if isinstance(n, Apply))
+    return any(
+        FUNCTIONS[n.fn].jumps(*map(elem, n.args)) for n in nodes if any(map(_rounds, n.args))
     )
-    return any(isinstance(n, Apply) and FUNCTIONS[n.fn].steps for n in found)

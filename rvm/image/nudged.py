@@ -183,12 +183,13 @@ def _is_whole(row: FunctionRow) -> bool:
     return row.cost in ("MOVES", "ADDS") or (row.divides and not row.underflows)
 
 
-def _kind(value: Apply, row: FunctionRow, t: Scalar, inner: Expr) -> tuple[Any, ...]:
+def _kind(value: Apply, row: FunctionRow, t: Scalar, inner: Apply) -> tuple[Any, ...]:
     """How a result is moved, itself, and the numbers from which it is computed, of its type.
 
     These are zeros and ones for numbers of other types, and factors that a product has twice.
+    Fixed-point ones are as they are when moved: an inverse knows the parts of a rotation by those.
     """
-    known = value.args
+    known = inner.args if system(t).grain else value.args
     alike = all(elem_of(cast(ValueType, x.type)) == t for x in known)
     if t in SUMMED and alike and value.fn in ("+", "-"):
         a, b = known
@@ -251,7 +252,10 @@ def _summed(value: Apply, contracts: bool) -> tuple[Expr, Expr]:
     zero, many, wide = (typed(Const(v), real) for v in (0.0, 1.0, 2.0 ** (digits * 3 // 4)))
     rounds: Expr = typed(Const(False), BOOL)
     for x, size in zip(terms, sizes, strict=True):
-        large = apply("*", apply("amax", size), wide) if contracts else apply("sum", size)
+        large = apply("sum", size)
+        if contracts:
+            is_empty = apply("==", _count(size), typed(Const(0), I64))
+            large = apply("*", apply("choose", is_empty, zero, apply("amax", size)), wide)
         left = apply("sum", apply("abs", apply("-", x, _cut(x, large))))
         rounds = apply("or", rounds, apply("!=", left, zero))
     off = apply("-", value, value)
@@ -289,9 +293,7 @@ def _multiplied(value: Apply) -> tuple[Expr, Expr]:
     """The size of a reduction's result, times the square root of the number of its terms."""
     t = elem_of(cast(ValueType, value.type))
     total = apply("abs", value)
-    count = apply(
-        "sqrt", _real(reduce(lambda a, b: apply("*", a, b), _lengths(value.args[0])), F64)
-    )
+    count = apply("sqrt", _real(_count(value.args[0]), F64))
     total = apply("*", total, _real(count, elem_of(cast(ValueType, total.type))))
     off = apply("-", value, value)
     return apply("complex", total, total) if t.is_complex else total, off
@@ -301,6 +303,11 @@ def _lengths(x: Expr) -> Sequence[Expr]:
     """The lengths of an array, given as those of places in it where possible."""
     known = dims_of(x, Lengths().of_place)
     return known or [apply("dim", x, Const(k, I64)) for k in range(rank(x))]
+
+
+def _count(x: Expr) -> Expr:
+    """The number of an array's elements."""
+    return reduce(lambda a, b: apply("*", a, b), _lengths(x))
 
 
 def _real(value: Expr, t: Scalar) -> Expr:

@@ -80,6 +80,8 @@ class FunctionRow:
     """Whether its elements are computed together: derivatives hold them in an array."""
     steps: bool = False
     """Whether it is piecewise constant on real numbers: its derivative is 0."""
+    cuts: str = ""
+    """The class of types for which it jumps on a line or at a point; `abs` has a cusp there."""
     partial: str = ""
     """The class of types on which it has no value for some arguments: a run-time error."""
     repeats: str = ""
@@ -116,6 +118,11 @@ class FunctionRow:
     def takes_shape(self) -> bool:
         """Whether only the shape of its last argument matters."""
         return self.rule in OF_A_SHAPE
+
+    def jumps(self, *types: Scalar | None) -> bool:
+        """Whether it is not continuous, for arguments of some types."""
+        cuts = CLASSES[self.cuts] if self.cuts else None
+        return self.steps or any(cuts(t) for t in types if cuts and t is not None)
 
     def is_partial(self, t: Scalar) -> bool:
         """Whether it has no value for some arguments of a type."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import rvm_asm
 from programs.both_ways import (
@@ -17,10 +18,12 @@ from programs.both_ways import (
     run,
     transaction,
 )
+from rvm_tools.values import inputs_for
 from sizes import sample, sized, some, thin
 
 import rvm
 from rvm.codec import decode, encode
+from rvm.transform.duals import bar_slots
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = sorted((*EXAMPLES.glob("*.rasm"), *EXAMPLES.glob("nilang/*.rasm")))
@@ -81,3 +84,16 @@ def test_the_table_of_examples_names_every_example() -> None:
     table = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     for path in FILES:
         assert f"[`{path.name}`]({path.relative_to(EXAMPLES).as_posix()})" in table, path.name
+
+
+@thin
+@pytest.mark.parametrize("case", ENDING, ids=str)
+@some
+def test_results_have_digits(case: Case) -> None:
+    """With perturbed rounding too, the run comes to an end, at nearly the same numbers."""
+    f = case.program[case.function.name]
+    if not bar_slots(f.function):
+        return  # It has whole numbers only.
+    inputs = inputs_for(f.function, case.directive.inputs, case.path.parent)
+    for error in f(**inputs, error=True).info.error.values():
+        assert np.all(np.asarray(error) < 1e-3)

@@ -19,11 +19,14 @@ import pytest
 from sizes import thin
 
 import rvm
+from rvm.image.nudged import nudged
 from rvm.isa.functions.conversions import conversion_target
 from rvm.isa.rows import FUNCTIONS, FunctionRow
 from rvm.isa.rules import Arg, TypeFault
 from rvm.numbers import system
-from rvm.types import C128, F32, F64, I64, LOG64, SCALARS, Scalar, fixed
+from rvm.run.raw import Run
+from rvm.state import Options
+from rvm.types import C128, F32, F64, I64, LOG64, SCALARS, Scalar, elem_of, fixed
 
 Oracle = Callable[..., Any]
 MOVED = (F64, F32, C128, fixed(43), fixed(20), LOG64)
@@ -272,3 +275,45 @@ def test_each_function_that_rounds_is_compared() -> None:
         rounds = row.is_elementwise and (row.partials or row.vjp) and not (row.steps or row.moves)
         if rounds and conversion_target(name) is None and OTHERS.get(name, row.mp) is not None:
             assert name in tried, name
+
+
+LIFTED = {
+    "rot": "(x: {t}, y: {t}, w: {a})\n    rot x, y, w",
+    "irot": "(x: {t}, y: {t}, w: {a})\n    irot x, y, w",
+    "hadamard": "(x: {t}, y: {t}, w: {a})\n    hadamard x, y",
+    "product": "(x: {t}, y: {t}, w: {a})\n    add x, y * y / 3.0\n    sub y, sqrt(abs(x)) * -x",
+}
+
+
+@pytest.mark.parametrize("name", LIFTED)
+@pytest.mark.parametrize("t", ["fixed", "fixed(20)"])
+@pytest.mark.parametrize("steps", [1, 4])
+def test_perturbed_fixed_point_programs_come_back_to_the_bit(name: str, t: str, steps: int) -> None:
+    """What is moved on the way there is moved as far on the way back, in lifted rotations too."""
+    program = rvm.assemble(f"func f{LIFTED[name].format(t=t, a=t)}\n").program
+    bits = elem_of(program.function("f").registers[0].type).frac
+    rng, moved = random.Random(name), 0
+    for seed in range(20):
+        other = nudged(program, seed, steps)
+        start = [int(rng.gauss(0, 1) * 2**bits) for _ in range(3)]
+        there, plain = (
+            Run(p, "f", list(start), Options(engine="reference")).regs for p in (other, program)
+        )
+        assert Run(other, "f", list(there), Options(engine="reference"), undo=True).regs == start
+        moved += there != plain
+    assert moved > 10
+
+
+@pytest.mark.parametrize("form", ["v @ v", "sum(v)", "sum(M @ v)", "sum(M @ N)", "prod(v)"])
+@pytest.mark.parametrize("t", ["f64", "f32", "c128", "fixed"])
+def test_sums_of_nothing_have_no_error(form: str, t: str) -> None:
+    heads = f"y: {t}, v: {t}[n], M: {t}[m, n], N: {t}[n, p]"
+    f = rvm.assemble(f"func f({heads})\n    add y, {form}\n").f
+    dtype = system(elem_of(f.function.registers[1].type)).dtype
+    for m, n, p in ((0, 0, 0), (2, 0, 3), (0, 3, 0), (2, 3, 0)):
+        arrays = {
+            "v": np.zeros(n, dtype),
+            "M": np.zeros((m, n), dtype),
+            "N": np.zeros((n, p), dtype),
+        }
+        assert f(y=1, **arrays, error=True).info.error.y < 1e-3

@@ -238,6 +238,7 @@ enter(
     underflows=True,
     binds=12,
     exactly=exact_power,
+    cuts="complex",
 )
 enter(
     "abs",
@@ -251,6 +252,7 @@ enter(
     mp="fabs",
     exact=True,
     exactly=abs,
+    cuts="complex",
 )
 enter(
     "sign",
@@ -272,6 +274,7 @@ enter(
     domain=(POSITIVE,),
     mp="sqrt",
     partial="exact",
+    cuts="complex",
 )
 enter(
     "square",
@@ -303,6 +306,7 @@ enter(
     domain=(REAL, REAL),
     mp=lambda x, y: x / x.context.hypot(x, y),
     underflows=True,
+    cuts="real",
 )
 enter(
     "min",

@@ -47,6 +47,7 @@ for _sign, _text, _exactly in (
         cost="ADDS",
         binds=4,
         exactly=_exactly,
+        cuts="ordered",
     )
 enter(
     "==",

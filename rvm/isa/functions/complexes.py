@@ -98,4 +98,5 @@ enter(
     code=by_body("angle", by_parts(lambda z: called(text("atan2"), z[1], z[0]))),
     mp="arg",
     underflows=True,
+    cuts="complex",
 )

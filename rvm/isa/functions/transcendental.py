@@ -99,6 +99,7 @@ enter(
     domain=(POSITIVE,),
     mp="log",
     partial="exact",
+    cuts="complex",
 )
 enter(
     "log2",
@@ -111,6 +112,7 @@ enter(
     domain=(POSITIVE,),
     mp=lambda x: x.context.log(x, 2),
     partial="exact",
+    cuts="complex",
 )
 enter(
     "expm1",
@@ -132,6 +134,7 @@ enter(
     domain=((-0.9375, 8.0),),
     mp="log1p",
     partial="exact",
+    cuts="complex",
 )
 enter(
     "sin",
@@ -178,6 +181,7 @@ enter(
     domain=(UNIT,),
     mp=lambda x: x.context.sqrt((1 - x) * (1 + x)),
     partial="exact",
+    cuts="complex",
 )
 enter(
     "asin",
@@ -188,6 +192,7 @@ enter(
     domain=(UNIT,),
     mp="asin",
     partial="exact",
+    cuts="complex",
 )
 enter(
     "acos",
@@ -198,6 +203,7 @@ enter(
     domain=(UNIT,),
     mp="acos",
     partial="exact",
+    cuts="complex",
 )
 enter(
     "atan",
@@ -207,6 +213,7 @@ enter(
     partials=_atan,
     domain=((-8.0, 8.0),),
     mp="atan",
+    cuts="complex",
 )
 enter(
     "atan2",
@@ -219,6 +226,7 @@ enter(
     mp="atan2",
     underflows=True,
     operands="y x",
+    cuts="real",
 )
 enter(
     "sinh",
