@@ -7,8 +7,11 @@ positions from the other end; continuing then means going back.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from numbers import Real
 from typing import Any, TextIO
 
@@ -23,6 +26,7 @@ from rvm.numbers.residue import Residue
 from rvm.numbers.rounding import TURNED
 from rvm.program import Source, Span
 from rvm.registry import ENGINES, executing, having
+from rvm.types import elem_of
 
 SCALAR_BYTES = 8
 FRAME_BYTES = 512
@@ -30,6 +34,8 @@ FRAME_BYTES = 512
 NESTED = 1 << 20
 """The depth of calls that is allowed if no limit on memory is given."""
 
+CHANGES = 8
+"""The number of changes from outside of which the states before them are kept."""
 PROVED = "proved at depth "
 """The beginning of the third part of keys of `State.pardons` that are `State.proved`."""
 NEAR = 3
@@ -212,12 +218,25 @@ class Frame:
         return f"<Frame {self.code!r} at {self.pc}>"
 
 
+class Changed:
+    """The states before and after values were changed from outside, which remain as they are."""
+
+    __slots__ = ("after", "before")
+
+    def __init__(self, before: State, after: State) -> None:
+        self.before, self.after = before, after
+
+    def __deepcopy__(self, memo: Any) -> Changed:
+        return self
+
+
 class State:
     """The complete state of a machine at one moment."""
 
     __slots__ = (
         "account",
         "armed",
+        "changed",
         "direction",
         "edited_at",
         "frames",
@@ -240,6 +259,8 @@ class State:
         self.edited_at: int | None = None
         """The time at which values were changed from outside; after a way back beyond it, that of
         the turn.  What is proved of freed values does not hold for those that were live then."""
+        self.changed: Changed | None = None
+        """The states before and after that, if a value was live whose rounding is judged."""
         self.pardons: dict[tuple[Code, int, str], float] = {}
         """Frees, by position, whose residue was found to be rounding though it exceeds the allowed
         one, with a factor for the allowance: of the "residue" itself, or of the "expected" value.
@@ -274,10 +295,49 @@ class State:
         """Whether values were changed from outside."""
         return self.edited_at is not None
 
-    def edit(self) -> None:
-        """Note that values are changed from outside."""
-        self.edited_at = self.time
-        self.pardons = {at: k for at, k in self.pardons.items() if not at[2].startswith(PROVED)}
+    @contextmanager
+    def edit(self) -> Iterator[None]:
+        """A context in which values are changed from outside."""
+        if self.changed is not None and self.edited_at == self.time:
+            before: State | None = self.changed.before
+        else:
+            before = self._still() if self._rounds() else None
+        try:
+            yield
+        finally:
+            self.edited_at = self.time
+            self.pardons = {at: k for at, k in self.pardons.items() if not at[2].startswith(PROVED)}
+            self.changed = None if before is None else Changed(before, self._still())
+            self._forget_changes()
+
+    def _forget_changes(self) -> None:
+        """Let go of the states of changes that are followed by `CHANGES` others."""
+        state: State | None = self
+        for _ in range(CHANGES):
+            changed = state.changed if state is not None else None
+            state = changed.before if changed is not None else None
+        if state is not None:
+            state.changed = None
+
+    def _rounds(self) -> bool:
+        """Whether a value is live that must be freed, and that rounding may change."""
+        return any(
+            held is not None and not register.is_own and not elem_of(register.type).is_exact
+            for frame in self.frames
+            for register, held in islice(
+                zip(frame.code.function.registers, frame.regs, strict=True),
+                frame.code.function.n_args,
+                None,
+            )
+        )
+
+    def _still(self) -> State:
+        """A copy without the log, which is to remain as it is."""
+        log, self.residue = self.residue, None
+        try:
+            return deepcopy(self)
+        finally:
+            self.residue = log
 
     @property
     def proved(self) -> tuple[Code, int, str]:
@@ -321,8 +381,8 @@ class State:
             frame.code = code
             frame.pc = last - frame.pc
         self._mark_live()
-        if self.edited_at is not None and self.direction > 0:
-            self.edited_at = min(self.edited_at, self.time)
+        if self.edited_at is not None and self.direction > 0 and self.time < self.edited_at:
+            self.edited_at, self.changed = self.time, None
         self.torn = False
 
     def _mark_live(self) -> None:

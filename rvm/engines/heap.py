@@ -142,12 +142,13 @@ def residue(
     if updates >= TURNED:
         size = None
     unproved = state.edited and state.pardons.get(state.proved) != state.edited_at
-    if size is None and unproved and tolerance is None:
+    doubted = size is None and unproved and tolerance is None
+    if doubted:
         # What was live when values were changed from outside is not known by construction.
         size, updates = gap, PASSED
     drift = 0.0
     if size is not None and tolerance != math.inf:
-        off = _Off(state, sys, name, held, expected, gap, magnitude)
+        off = _Off(state, sys, name, held, expected, gap, magnitude, doubted)
         drift = (_returned if returns else _judged)(off, max(size, magnitude), updates)
     if returns and tolerance != math.inf:
         drift = max(drift, float(away(sys.type, gaps.reshape(-1), sizes.reshape(-1))))
@@ -168,6 +169,8 @@ class _Off(NamedTuple):
     expected: Any
     gap: float
     magnitude: float
+    doubted: bool
+    """Whether it would be known by construction, had values not been changed from outside."""
 
 
 def _judged(off: _Off, size: float, updates: float) -> float:
@@ -175,7 +178,7 @@ def _judged(off: _Off, size: float, updates: float) -> float:
 
     R001 unless rounding explains it, and the value is larger than the possible rounding.
     """
-    state, sys, name, held, expected, gap, magnitude = off
+    state, sys, name, held, expected, gap, magnitude, _ = off
     tolerance = state.options.tolerance
     allowed = allowance(sys.type, size, updates, tolerance)
     doubt = 1.0
@@ -212,7 +215,7 @@ def _returned(off: _Off, size: float, updates: float) -> float:
 
     R017 if it is larger, unless that is judged later.
     """
-    state, sys, name, held, expected, gap, _ = off
+    state, sys, name, held, expected, gap, _, doubted = off
     allowed = allowance(sys.type, size, updates, state.options.tolerance)
     if not gap <= allowed and not state.options.judged_later:
         error = InvertibilityError(
@@ -223,7 +226,7 @@ def _returned(off: _Off, size: float, updates: float) -> float:
             notes=(f"it is off by {gap:.2g}, and may be by {allowed:.2g}",),
             hint=f"{CALLED}; or allow more by `tolerance=`",
         )
-        if state.edited and allowed:
+        if doubted and allowed:
             error.excess = gap / allowed
         raise error
     return drift_of(gap, allowed)

@@ -34,15 +34,23 @@ from rvm.stmt import Free, Pop
 from rvm.types import ValueType, elem_of
 
 
-def is_rounding(state: State, which: Literal["residue", "expected"]) -> bool | None:
+def is_rounding(
+    state: State, which: Literal["residue", "expected"], base: Any = None
+) -> bool | None:
     """Whether the residue, or the expected value, at the free where a state stopped is rounding.
+
+    `base`: only by how much the residue differs from this one, which is.
 
     None if that is not known.  The state is not changed, and callbacks and output are not repeated.
     """
     edited = state.edited_at
+    found = _found(state)
+    apart = found.residue if base is None else found.residue - base
+    if not np.any(apart):
+        return True
     if abs(state.time - (edited or 0)) > MOST_TICKS:
         return None
-    if _strays(state) and (state.direction < 0 or edited is not None):
+    if _strays(state) and not state.changed and (state.direction < 0 or edited is not None):
         # A way back takes other ticks than the way there, which alone could be run again.
         return None
     if edited is not None and (state.time - edited) * state.direction <= 0:
@@ -53,9 +61,8 @@ def is_rounding(state: State, which: Literal["residue", "expected"]) -> bool | N
             if edited is None and not begun.at_end and (ticks == MOST_TICKS or _strays(state)):
                 return None
             begun.turn()
-            found = _found(state)
             others = (_again(begun, ticks, state, k + 1) for k in range(RERUNS))
-            return any(o is not None and _moves(found, o, which) for o in others)
+            return any(o is not None and _moves(found, o, which, apart) for o in others)
     except RvmError:
         return None
 
@@ -87,16 +94,22 @@ def is_new(state: State) -> bool:
 
 def _turned(state: State) -> State:
     """A copy of the state that faces back, and goes there whatever rounding has left."""
+    back = _freely(state)
+    back.turn()
+    return back
+
+
+def _freely(state: State) -> State:
+    """A copy of a state that goes on whatever rounding has left."""
     unseen = state.options.unseen()
     options = replace(unseen, tolerance=math.inf, strict=False, max_steps=None)
     kept, state.options = state.options, options
     try:
-        back = deepcopy(state)
+        made = deepcopy(state)
     finally:
         state.options = kept
-    back.residue, back.armed = None, False
-    back.turn()
-    return back
+    made.residue, made.armed = None, False
+    return made
 
 
 def _begun(state: State) -> tuple[State, int]:
@@ -106,6 +119,11 @@ def _begun(state: State) -> tuple[State, int]:
     program, or turned on the way, from where it may continue to that point.  If values were changed
     from outside, the run begins there.
     """
+    if state.changed is not None:
+        back = _freely(state.changed.after)
+        if back.direction == state.direction:
+            back.turn()
+        return back, abs(state.time - back.time)
     back = _turned(state)
     if state.edited_at is not None:
         return back, _run(back, abs(state.time - state.edited_at))
@@ -173,12 +191,17 @@ def _nearby(value: Any, t: ValueType, rng: np.random.Generator) -> Any:
     return made if isinstance(value, np.ndarray) else made.tolist()
 
 
-def _moves(found: Found, other: Found, which: Literal["residue", "expected"]) -> bool:
-    """Whether it differs, by an amount that is not small compared with the residue."""
+def _moves(found: Found, other: Found, which: Literal["residue", "expected"], apart: Any) -> bool:
+    """Whether it differs, by an amount that is not small compared with what is to be explained."""
     one, two = getattr(found, which), getattr(other, which)
     if np.shape(one) != np.shape(two):
         return False
-    return bool(np.max(np.abs(two - one)) >= MOVED * np.max(np.abs(found.residue)))
+    return bool(np.max(np.abs(two - one)) >= MOVED * np.max(np.abs(apart)))
+
+
+def residue_at(state: State) -> Any:
+    """By how much the ancilla at the free where a state stopped is off."""
+    return _found(state).residue
 
 
 def _found(state: State) -> Found:

@@ -245,16 +245,16 @@ class Machine:
         """Change a scalar or an array's contents; going back then leads to another start."""
         self._whole()
         frame = self.state.top
-        self.state.edit()
         for k, register in enumerate(frame.code.function.registers):
             if register.name == name and frame.regs[k] is not None:
                 raw = held_in(register, name, value)
-                if isinstance(register.type, Array):
-                    frame.regs[k][...] = raw
-                elif isinstance(register.type, Stack):
-                    frame.regs[k][:] = raw
-                else:
-                    frame.regs[k] = raw
+                with self.state.edit():
+                    if isinstance(register.type, Array):
+                        frame.regs[k][...] = raw
+                    elif isinstance(register.type, Stack):
+                        frame.regs[k][:] = raw
+                    else:
+                        frame.regs[k] = raw
                 return
         raise KeyError(f"no live `{name}` in `{frame.code.name}`")
 
@@ -516,11 +516,14 @@ class Machine:
     def _explained(self, error: InvertibilityError) -> bool:
         """Whether a residue is due to rounding although it exceeds the allowed one."""
         from rvm.engines.perturbed import is_new, is_rounding
+        from rvm.run.unedited import before
 
         state = self.state
         edited = state.edited_at
         doubted = edited is not None and state.pardons.get(state.proved) != edited
-        found = (doubted and is_new(state)) or is_rounding(state, error.doubtful)
+        found = (doubted and is_new(state)) or is_rounding(
+            state, error.doubtful, before(state, self._on) if error.doubtful == "residue" else None
+        )
         if found and doubted:
             state.pardons[state.proved] = cast("int", edited)
         elif found:
@@ -531,6 +534,15 @@ class Machine:
         else:
             error.notes += ("runs with perturbed rounding do not move it",)
         return bool(found)
+
+    def _on(self, state: State) -> Machine:
+        """A machine on a copy of a state, which tells nobody."""
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made._watchful = made._own = made.on_progress = None
+        made.state = deepcopy(state)
+        made.state.options = replace(state.options.unseen(), strict=False, max_steps=None)
+        return made
 
     @at_once
     def _tell(self, progress: Callable[[Machine], object]) -> None:

@@ -16,7 +16,8 @@ import numpy as np
 from rvm_tools.debug.passing import settle
 
 from rvm.engines.evaluate import evaluate, find
-from rvm.expr import Index, Place
+from rvm.engines.memory import store
+from rvm.expr import Place, children
 from rvm.faults import RvmError
 from rvm.image import Code
 from rvm.program import Program
@@ -59,11 +60,9 @@ class Held:
     def undo(self) -> bool:
         return self.code.undo
 
-    def shown(self, own: bool) -> Any:
-        """To be compared to the bit; `own` says whether with registers that nobody sees."""
-        held = zip(self.code.function.registers, self.regs, strict=True)
-        shown = [bits(value) for register, value in held if own or not register.is_own]
-        return self.name, self.undo, self.pc, shown
+    def shown(self) -> Any:
+        """To be compared to the bit, with what is known of the sizes of values."""
+        return self.name, self.undo, self.pc, [bits(value) for value in self.regs]
 
 
 @dataclass(slots=True)
@@ -72,17 +71,20 @@ class Moment:
 
     frames: list[Held]
     erased: int
+    log: int | None
+    """The bits of the strict log."""
 
     @classmethod
     def of(cls, state: State) -> Moment:
-        return cls([Held.of(f) for f in state.frames], state.account.erased_bits)
+        log = None if state.residue is None else state.residue.bits
+        return cls([Held.of(f) for f in state.frames], state.account.erased_bits, log)
 
     @property
     def top(self) -> Held:
         return self.frames[-1]
 
-    def shown(self, own: bool) -> Any:
-        return self.erased, [f.shown(own) for f in self.frames]
+    def shown(self) -> Any:
+        return (self.erased, self.log), [f.shown() for f in self.frames]
 
 
 @dataclass(slots=True)
@@ -182,8 +184,8 @@ class Truth:
         """Change the state at a time: later edits are gone.  Whether it can be changed so."""
         m = self.machine(time)
         settle(m.state)
-        m.state.edit()
-        able = change(m.state)
+        with m.state.edit():
+            able = change(m.state)
         if able:
             self._put(Edit(time, deepcopy(m.state), False))
         return able
@@ -219,30 +221,38 @@ def _settled(m: Machine) -> State:
     return m.state
 
 
-def put(frames: list[Frame], depth: int, reg: int, index: Any, raw: Any) -> bool:
-    """Change a register, or an array's element, and all that is the same variable in other frames.
+def put(frames: list[Frame], depth: int, place: Place, raw: Any) -> bool:
+    """Change a number, and all that is the same variable in other frames.
 
     Whether each active call would still be passed what it was passed.
     """
-    spots = [(depth, reg, index)]
-    for d, k, at in spots:
-        regs = frames[d].regs
-        if at is None:
-            regs[k] = raw
-        else:
-            regs[k][at] = raw
-        if d and at is None and k < frames[d].code.function.n_args:
-            arg = _args(frames[d - 1])[k]
-            if isinstance(arg, Place):
-                where = _index(arg, frames[d - 1].regs)
-                spots += [(d - 1, arg.reg, where)] * ((d - 1, arg.reg, where) not in spots)
-        for j, arg in enumerate(_args(frames[d]) if d + 1 < len(frames) else ()):
-            if isinstance(arg, Place) and isinstance(arg.type, Scalar):
-                held = find(arg, regs).read()
-                if _overlap(arg, regs, k, at) and bits(held) != bits(frames[d + 1].regs[j]):
-                    spots += [(d + 1, j, None)] * ((d + 1, j, None) not in spots)
+    passed = [_located(arg, f.regs) for f in frames[:-1] for arg in _args(f)]
+    spots = [(depth, place)]
+    store(place, frames[depth].regs, raw)
+    for d, at in spots:
+        cell = _memory(at, frames[d].regs)
+        for outer in range(len(frames) - 1):
+            for j, arg in enumerate(_args(frames[outer])):
+                if not isinstance(arg, Place) or not isinstance(arg.type, Scalar):
+                    continue
+                regs, param = frames[outer].regs, frames[outer + 1].regs
+                if (outer + 1, j) == (d, at.reg):
+                    store(arg, regs, param[j])
+                    met = (outer, arg)
+                elif (
+                    _is_same(cell, arg, regs)
+                    if cell is not None
+                    else (outer, arg.reg) == (d, at.reg)
+                ):
+                    param[j] = find(arg, regs).read()
+                    met = (outer + 1, Place(j, (), arg.type))
+                else:
+                    continue
+                spots += [met] * (met not in spots)
     for outer, inner in pairwise(frames):
         for j, arg in enumerate(_args(outer)):
+            if _located(arg, outer.regs) != passed.pop(0):
+                return False
             changed = j in outer.code.image.inout[outer.code.instrs[outer.pc].symbol]
             if changed or (isinstance(arg, Place) and not isinstance(arg.type, Scalar)):
                 continue
@@ -258,15 +268,21 @@ def _args(frame: Frame) -> tuple[Any, ...]:
     return frame.code.instrs[frame.pc].args
 
 
-def _index(place: Place, regs: list[Any]) -> Any:
-    """The index of the element that a place is; None for a whole register."""
-    if not place.path:
+def _located(arg: Any, regs: list[Any]) -> Any:
+    """The values of the indices of an argument that is a place; None if they have none."""
+    if not isinstance(arg, Place):
         return None
-    (step,) = place.path
-    assert isinstance(step, Index)
-    return tuple(evaluate(i, regs) for i in step.items)
+    try:
+        return [evaluate(node, regs) for node in children(arg)]
+    except RvmError:
+        return None
 
 
-def _overlap(arg: Place, regs: list[Any], reg: int, index: Any) -> bool:
-    """Whether a scalar that was passed is a register, or an array's element."""
-    return arg.reg == reg and _index(arg, regs) == index
+def _memory(place: Place, regs: list[Any]) -> Any:
+    """The memory of an array's element; None for what is in a register."""
+    return find(place, regs).bytes_view() if isinstance(regs[place.reg], np.ndarray) else None
+
+
+def _is_same(cell: Any, arg: Place, regs: list[Any]) -> bool:
+    view = _memory(arg, regs)
+    return view is not None and np.shares_memory(view, cell)

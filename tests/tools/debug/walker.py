@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,16 @@ from rvm_tools.debug.front import gradient_of
 from rvm_tools.debug.lines import line_starts
 from rvm_tools.debug.texts import raw_text
 from rvm_tools.debug.views import named_registers
-from tools.debug.truth import Held, TooLong, Truth, bits, put
+from tools.debug.truth import Held, Moment, TooLong, Truth, put
 
 import rvm
+from rvm.expr import Const, Index, Part, Place
 from rvm.image import image_of
 from rvm.numbers import system
 from rvm.program import Program
 from rvm.run.machine import Machine
 from rvm.state import Options, State
-from rvm.types import Array, Scalar, Stack, elem_of
+from rvm.types import F64, I64, Array, Scalar, Stack, elem_of
 
 GROWING = """
 func main(y: f64, x: f32[n], s: stack[f64], w: log64, z: c128, k: i64)
@@ -91,7 +93,109 @@ func far(a: f64, b: f64, c: i64)
     sub c, 7
 """
 """A program with adjoints, undone routines and calls, and ancillas that rounding changes."""
-KINDS = ("exact", "sound", "types", "smooth", "gradient", "growing", "adjoints")
+NAMES = """
+func main(x: i64[n], y: i64[n], s: stack[i64], t: i64, b: bool, k: i64)
+    for i = 1 to k
+        swap x[0:2], y[1:3]
+        call step(x[i % n], t, i)
+        call turn(x[1:n], y[0], b)
+        push x[2], s
+        call sort(x, 1)
+        swap x, y
+        call local(y, i, b)
+        if i % 2 == 0
+            swap x[i % n], t
+            uncall step(y[i % n], x[(i + 1) % n], i)
+        end
+    end
+
+func local(y: i64[n], i: i64, b: bool)
+    alloc z: i64[n] = y
+    call step(z[i % n], y[0], i)
+    swap z, y
+    call turn(y, z[1], b)
+    uncall turn(y, z[1], b)
+    swap z, y
+    uncall step(z[i % n], y[0], i)
+    free z = y
+    add y[1], y[0]
+
+func step(p: i64, q: i64, i: i64)
+    add p, i * 3
+    cswap i % 2 == 1, p, q
+    call deeper(q, p)
+    sub q, i // 2
+    add q, 0
+
+func deeper(q: i64, p: i64)
+    swap p, q
+    xor q, 1
+
+func turn(v: i64[n], z: i64, b: bool)
+    call step(v[n - 1], v[0], 2)
+    call deeper(z, v[0])
+    not b
+    call halves(v[0:n:2], v[1])
+
+func halves(v: i64[m], w: i64)
+    add w, v[m - 1]
+    call deeper(v[0], w)
+
+func sort(x: i64[n], m: i64)
+    if m < n, m < n
+        call deeper(x[m - 1], x[m])
+        alloc h: i64 = m + 1
+        call sort(x[0:n - 1], h)
+        free h = m + 1
+        call step(x[m], x[0], m)
+    end
+"""
+"""A program whose places are changed under many names."""
+PARTS = """
+func main(z: c128, w: c128[n], x: f64[n], y: f64, k: i64)
+    for i = 1 to k
+        call grow(z.re, w[i % n].im, i)
+        call turn(w[0], z)
+        call turn(z, w[1])
+        call grow(x[i % n], y, i)
+        call all(w, x[::-1])
+        swap w[0].re, w[1].im
+        swap x[0], z.im
+    end
+
+func grow(a: f64, b: f64, i: i64)
+    add a, b * 0.3
+    if i % 2 == 0
+        call grow(b, a, i - 1)
+    end
+    mul b, 1.1
+
+func turn(a: c128, b: c128)
+    add a, b * 0.5j
+    call grow(a.im, b.re, 2)
+    swap a, b
+
+func all(w: c128[m], x: f64[m])
+    for i = 0 to m - 1
+        alloc t: c128 = 0.5 + 1j
+        call grow(t.re, x[i], i)
+        call grow(w[i].re, t.im, i)
+        uncall grow(t.re, x[i], i)
+        drop t
+    end
+"""
+"""The same with parts of complex numbers, and rounding."""
+KINDS = (
+    "exact",
+    "sound",
+    "types",
+    "smooth",
+    "gradient",
+    "growing",
+    "adjoints",
+    "names",
+    "parts",
+)
 
 
 class Mismatch(AssertionError):
@@ -164,6 +268,17 @@ def _drawn(kind: str, seed: int, rng: random.Random) -> tuple[str, dict[str, Any
             "c": 0,
             "k": 1 + seed % 4,
         }
+    if kind == "names":
+        whole = {"x": np.array([rng.randrange(9) for _ in range(4)]), "t": rng.randrange(9)}
+        return NAMES, {**whole, "y": np.arange(4), "s": [3, 1], "b": False, "k": 1 + seed % 3}
+    if kind == "parts":
+        return PARTS, {
+            "z": 0.3 + 0.1j,
+            "w": np.array([0.5, 1j, 0.1 + 0.7j]),
+            "x": np.array([rng.uniform(-2, 2) for _ in range(3)]),
+            "y": 0.1,
+            "k": 1 + seed % 3,
+        }
     return GROWING, {
         "y": 0.3,
         "x": np.array([0.1, 0.2, 3e-5], np.float32),
@@ -233,6 +348,40 @@ def raw_of(t: Scalar, text: str) -> Any:
     return sys.from_python(float(text))
 
 
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A place of one call, the first that is called `call` in the recorded states."""
+
+    call: int
+    reg: int
+    index: Any = None
+    part: str = ""
+
+    def value(self, moment: Moment) -> Any:
+        """Its value; None where it is not live, `GONE` where the call is not active."""
+        frame = next((f for f in moment.frames if f.call == self.call), None)
+        if frame is None:
+            return GONE
+        held = frame.regs[self.reg]
+        if held is None:
+            return None
+        if self.index is not None:
+            held = held[self.index]
+        return getattr(held, self.part) if self.part else held
+
+
+GONE = "gone"
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two values of a place are equal numbers; NaN equals itself."""
+    if a is None or b is None or a is GONE or b is GONE:
+        return a is b
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    return bool(np.all((np.asarray(a) == b) | ((np.asarray(a) != a) & (np.asarray(b) != b))))
+
+
 class Walk:
     """One session, its console, and the truth; `step` makes a random command and compares."""
 
@@ -243,8 +392,8 @@ class Walk:
         self.done: list[str] = []
         self.stops: dict[int, tuple[str, int]] = {}
         """Breakpoints by number: function and instruction as written."""
-        self.watched: dict[int, int] = {}
-        """Watchpoints by number: a register of the outermost frame."""
+        self.watched: dict[int, Watched] = {}
+        """Watchpoints by number."""
         self.compare()
 
     @property
@@ -270,10 +419,8 @@ class Walk:
         time = session.time
         if not 0 <= time <= truth.last:
             self.fail("time out of range", time, truth.last)
-        # What is known of the sizes of values is not restored by a way back over their ends.
-        own = not session._travel.past.exact
-        shown = session.erased, [Held.of(f).shown(own) for f in session.frames]
-        true = truth.moments[time].shown(own)
+        shown = Moment.of(session.machine.state).shown()
+        true = truth.moments[time].shown()
         if shown != true:
             self.fail("another state", time, difference(session, shown, true))
         if session.machine.direction != 1:
@@ -341,19 +488,23 @@ class Walk:
                 return True
         return False
 
-    def changed(self, t: int) -> bool:
-        """Whether the tick that led to a time changed a watched place."""
-        if not 0 < t <= self.truth.last:
+    def changed(self, w: Watched, t: int, way: int) -> bool:
+        """Whether a watched place has another value at a time than a tick ago in the direction, or
+        an edit in between has changed it; or its call has ended."""
+        if not 0 <= t - way <= self.truth.last:
             return False
-        now = self.truth.before.get(t, self.truth.moments[t])
-        was = self.truth.moments[t - 1]
-        return any(
-            bits(now.frames[0].regs[k]) != bits(was.frames[0].regs[k])
-            for k in self.watched.values()
-        )
+        late = max(t, t - way)
+        old = w.value(self.truth.moments[t - way])
+        new = w.value(self.truth.moments[t])
+        if old is GONE:
+            return False
+        between = self.truth.before.get(late)
+        if between is not None and late and new is not GONE:
+            return not same(old, w.value(between)) or not same(w.value(between), new)
+        return not same(old, new)
 
     def stops_at(self, t: int, way: int) -> bool:
-        return self.at_break(t) or self.changed(t if way > 0 else t + 1)
+        return self.at_break(t) or any(self.changed(w, t, way) for w in self.watched.values())
 
     def line(self, t: int) -> bool:
         f = self.top(t)
@@ -405,8 +556,10 @@ class Walk:
             self.set()
         elif choice < 0.84:
             self.inverse()
-        elif choice < 0.9:
+        elif choice < 0.86:
             self.stop()
+        elif choice < 0.9:
+            self.watch()
         elif choice < 0.92:
             self.revisit()
         elif choice < 0.94:
@@ -467,13 +620,20 @@ class Walk:
         k = rng.choice(live)
         name, register = names[k]
         t = elem_of(register.type)
-        index: Any = None
+        path: list[Index | Part] = []
         if isinstance(register.type, Array):
             shape = regs[k].shape
             if 0 in shape:
                 return
-            index = tuple(rng.randrange(n) for n in shape)
+            index = [rng.randrange(n) for n in shape]
             name += f"[{', '.join(map(str, index))}]"
+            path.append(Index(tuple(Const(i, I64) for i in index)))
+        if t.is_complex and rng.random() < 0.5:
+            part = rng.choice(["re", "im"])
+            name += f".{part}"
+            path.append(Part(part))
+            t = F64
+        place = Place(k, tuple(path), t)
         text = rng.choice(texts_for(t))
         raw = raw_of(t, text)
         time = self.time
@@ -482,16 +642,19 @@ class Walk:
         answer = self.run(f"set {name} = {text}")
 
         def change(state: State) -> bool:
-            return put(state.frames, depth, k, index, raw)
+            return put(state.frames, depth, place, raw)
 
         if self.truth.edit(time, change) != (answer.error is None):
             self.fail("an edit is refused, or it is not", answer.error)
+        elif answer.error is None:
+            self.forget()
         if self.session.depth != depth:
             self.fail("another frame is selected")
         self.session.select(len(self.session.frames) - 1)
 
     def inverse(self) -> None:
         time = self.time
+        active = {f.call for f in self.truth.moments[time].frames}
         count = self.rng.choice([None, 1, 2, 5, 20])
         text = "back --inverse" + (f" {count}" if count else "")
         self.truth.compute_back(time, count)
@@ -503,12 +666,24 @@ class Walk:
             self.fail("another error", error, mine)
         if "computed" not in answer.text:
             self.fail("not marked", answer.text)
+        # A call that the inverse code has entered again is another one.
+        again = {f.call for f in self.truth.moments[self.time].frames} - active
+        self.watched = {n: w for n, w in self.watched.items() if w.call not in again}
+        self.forget()
         if f"t={self.time}  " not in answer.text:
             self.fail("the text has another time", answer.text)
 
+    def forget(self) -> None:
+        """Watchpoints of calls that begin after an edit are gone."""
+        begun = {f.call for m in self.truth.moments[: self.time + 1] for f in m.frames}
+        self.watched = {n: w for n, w in self.watched.items() if w.call in begun}
+        found = [w.number for w in self.session.watches]
+        if found != sorted(self.watched):
+            self.fail("other watchpoints", found, self.watched)
+
     def stop(self) -> None:
         rng = self.rng
-        if self.stops and rng.random() < 0.4:
+        if (self.stops or self.watched) and rng.random() < 0.4:
             number = rng.choice([*self.stops, *self.watched])
             self.run(f"del {number}")
             self.stops.pop(number, None)
@@ -522,23 +697,75 @@ class Walk:
             return
         self.stops[self.session.breaks[-1].number] = name, pc
 
+    def drawn(self) -> tuple[int, str, Watched] | None:
+        """A random live place of a frame, not always the innermost: its depth, text and meaning."""
+        session, rng = self.session, self.rng
+        depth = len(session.frames) - 1
+        if depth and rng.random() < 0.6:
+            depth = rng.randrange(depth)
+        frame = session.frames[depth]
+        names = named_registers(frame.code.function)
+        live = [
+            k
+            for k, (name, _) in names.items()
+            if frame.regs[k] is not None
+            and "'" not in name
+            and sum(n == name and frame.regs[j] is not None for j, (n, _) in names.items()) == 1
+        ]
+        if not live:
+            return None
+        k = rng.choice(live)
+        text, register = names[k]
+        index: Any = None
+        part = ""
+        whole = isinstance(register.type, Stack)
+        if isinstance(register.type, Array):
+            shape = frame.regs[k].shape
+            kind = rng.random()
+            if kind < 0.7 and 0 not in shape:
+                index = tuple(rng.randrange(n) for n in shape)
+                text += f"[{', '.join(map(str, index))}]"
+            elif kind < 0.85 and len(shape) == 1:
+                low = rng.randrange(shape[0] + 1)
+                index = slice(low, rng.randrange(low, shape[0] + 1))
+                text += f"[{index.start}:{index.stop}]"
+        if not whole and elem_of(register.type).is_complex and rng.random() < 0.6:
+            part = rng.choice(["real", "imag"])
+            text += "." + part[:2]
+        call = self.truth.moments[self.time].frames[depth].call
+        return depth, text, Watched(call, k, index, part)
+
+    def watch(self) -> None:
+        drawn = self.drawn()
+        if drawn is None:
+            return
+        depth, text, watched = drawn
+        self.session.select(depth)
+        answer = self.run(f"watch {text}")
+        self.session.select(len(self.session.frames) - 1)
+        if answer.error is not None:
+            self.fail("a watch is refused", answer.error)
+        self.watched[self.session.watches[-1].number] = watched
+
     def revisit(self) -> None:
         self.run(self.rng.choice(["back", "forward"]))
 
     def look_back(self) -> None:
         session = self.session
-        function = session.frame.code.function
-        names = [
-            name
-            for k, (name, r) in named_registers(function).items()
-            if session.frame.regs[k] is not None
-            and "'" not in name
-            and not isinstance(r.type, Stack)
-        ]
-        if names:
-            word = self.rng.choice(["last", "next", "origin"])
-            self.run(f"{word} {self.rng.choice(names)}")
-            session.select(len(session.frames) - 1)
+        drawn = self.drawn()
+        if drawn is None:
+            return
+        depth, text, watched = drawn
+        word = self.rng.choice(["last", "next", "origin"])
+        way = 1 if word == "next" else -1
+        want = self.seek(self.time, way, lambda t: self.changed(watched, t, way))
+        session.select(depth)
+        answer = self.run(f"{word} {text}")
+        if answer.error is not None:
+            self.fail("refused", answer.error)
+        if word != "origin" and self.time != want:
+            self.fail("another place", word, text, self.time, want)
+        session.select(len(session.frames) - 1)
 
     def save(self) -> None:
         file = self.folder / "session.rdb"
@@ -558,10 +785,21 @@ class Walk:
             self.fail("the saved session is elsewhere", self.time, time, file.read_text())
         olds = list(self.stops.values())
         self.stops = {b.number: olds[k] for k, b in enumerate(self.session.breaks)}
+        calls = {f.call for f in self.truth.moments[time].frames}
+        kept = [w for w in self.watched.values() if w.call in calls]
+        self.watched = {w.number: kept[k] for k, w in enumerate(self.session.watches)}
 
     def restart(self) -> None:
         self.run("restart")
+        edits, moments = self.truth.edits, self.truth.moments
         self.truth = self.case.truth()
+        if edits:
+            before = moments[: edits[0].time + 1]
+            begun = {f.call for m in before for f in m.frames}
+            self.watched = {n: w for n, w in self.watched.items() if w.call in begun}
+        found = [w.number for w in self.session.watches]
+        if found != sorted(self.watched):
+            self.fail("other watchpoints", found, self.watched)
         if self.time:
             self.fail("restart")
 
@@ -588,7 +826,7 @@ class Walk:
 def difference(session: Session, shown: Any, true: Any) -> str:
     out = []
     if shown[0] != true[0]:
-        out.append(f"erased {shown[0]} instead of {true[0]}")
+        out.append(f"erased and logged {shown[0]} instead of {true[0]}")
     if len(shown[1]) != len(true[1]):
         out.append(f"{len(shown[1])} frames instead of {len(true[1])}")
     for depth, (a, b) in enumerate(zip(shown[1], true[1], strict=False)):
@@ -605,10 +843,11 @@ def difference(session: Session, shown: Any, true: Any) -> str:
     return "; ".join(out)
 
 
-def walk(kind: str, seed: int, commands: int, folder: Path) -> int:
+def walk(kind: str, seed: int, commands: int, folder: Path, watches: int = 0) -> int:
     """A random session of some commands; the number of those it made.
 
-    It ends before if its run becomes long; programs that fail at once have none.
+    It begins by watching places at random times.  It ends before if its run becomes long; programs
+    that fail at once have none.
     """
     rng = random.Random(f"{kind} {seed}")
     try:
@@ -617,6 +856,9 @@ def walk(kind: str, seed: int, commands: int, folder: Path) -> int:
     except (TooLong, rvm.RvmError):
         return 0
     with suppress(TooLong):
+        for _ in range(watches):
+            made.goto()
+            made.watch()
         for _ in range(commands):
             made.step()
     return len(made.done)

@@ -10,7 +10,7 @@ import numpy as np
 
 from rvm.engines.memory import store
 from rvm.expr import Place
-from rvm.faults import InputError, UsageError
+from rvm.faults import InputError, RvmError, UsageError
 from rvm.numbers import system
 from rvm.program import Function
 from rvm.state import Frame, State
@@ -97,17 +97,21 @@ def _stored(place: Place, state: State, depth: int, text: str, new: Any) -> tupl
     if isinstance(new, np.ndarray) and np.shape(new) != np.shape(old):
         shapes = f"{list(np.shape(old))}, and the value {list(np.shape(new))}"
         raise UsageError("U035", f"`{text}` has the shape {shapes}")
-    # Tried on a copy first.
-    for tried in (Keyframe(state).state(), state):
-        store(place, tried.frames[depth].regs, new)
+    tried = Keyframe(state).state()
+    store(place, tried.frames[depth].regs, new)
+    with suppress(RvmError):
+        # An index that is out of bounds now is found below.
         pass_on(tried, depth, place.reg)
-        if tried is not state and (found := passed_otherwise(tried)) is not None:
-            arg, name, param = found
-            raise UsageError(
-                "U035",
-                f"`{text}` can't be set during the call of `{name}`, which was passed `{arg}` as "
-                f"`{param}`: on the way back it would be passed another value",
-                hint="set it before the call, or after it",
-            )
-    state.edit()
+    found = passed_otherwise(tried, state)
+    if found is not None:
+        arg, name, param = found
+        raise UsageError(
+            "U035",
+            f"`{text}` can't be set during the call of `{name}`, which was passed `{arg}` as "
+            f"`{param}`: on the way back it would be passed another value",
+            hint="set it before the call, or after it",
+        )
+    with state.edit():
+        store(place, regs, new)
+        pass_on(state, depth, place.reg)
     return before, raw_text(place.type, value_of(place, function, regs))

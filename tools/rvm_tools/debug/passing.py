@@ -13,7 +13,7 @@ import numpy as np
 
 from rvm.engines.evaluate import evaluate, find
 from rvm.engines.memory import store
-from rvm.expr import Expr, Place
+from rvm.expr import Expr, Place, children
 from rvm.faults import RvmError
 from rvm.image.traps import same
 from rvm.state import Frame, State
@@ -59,16 +59,31 @@ def pass_on(state: State, depth: int, reg: int) -> None:
     settle(state)
 
 
-def passed_otherwise(state: State) -> tuple[str, str, str] | None:
-    """An argument of an active call that has not the value that was passed, as text, with the
-    function and the parameter: going back over the call's end would pass another value."""
-    for outer, inner in pairwise(state.frames):
+def passed_otherwise(state: State, before: State) -> tuple[str, str, str] | None:
+    """An argument of an active call that is not the place, or has not the value, that was passed,
+    as text, with the function and the parameter: going back over the call's end would pass another.
+
+    `before` is the same state before values were changed.
+    """
+    for outer, inner, was in zip(state.frames, state.frames[1:], before.frames, strict=False):
         function = inner.code.function
         for k, arg in enumerate(_args(outer)):
-            if k not in _changed(outer) and not _is_passed(arg, outer.regs, inner.regs[k]):
+            if k in _changed(outer):
+                passed = not isinstance(arg, Place) or _is_place(arg, outer, was)
+            else:
+                passed = _is_passed(arg, outer.regs, inner.regs[k])
+            if not passed:
                 text = show(arg, outer.code.function)
                 return text, function.name, function.registers[k].name
     return None
+
+
+def _is_place(arg: Place, now: Frame, before: Frame) -> bool:
+    """Whether the indices of a place are what they were."""
+    try:
+        return all(same(evaluate(i, now.regs), evaluate(i, before.regs)) for i in children(arg))
+    except RvmError:
+        return False
 
 
 def _is_passed(arg: Expr, regs: list[Any], passed: Any) -> bool:
