@@ -24,6 +24,8 @@ class Binding(NamedTuple):
     reg: int
     owner: bool = False
     """Whether this is the frame whose place is watched: there its path is known."""
+    is_place: bool = False
+    """Whether the register holds just the watched place, if it is a scalar."""
 
 
 Bindings = frozenset[Binding]
@@ -85,15 +87,17 @@ class Armory:
     def passed(self, caller: ArmedCode, pc: int) -> Bindings:
         """The parameters of a callee that hold watched places of the caller.
 
-        Arrays share one memory under all their names.  A scalar is copied in and out, so only a
-        whole register is followed; a change of an element is noticed when the call returns.
+        Arrays share one memory under all their names.  A scalar is copied in and out: a whole
+        register is followed.  Whether an element is the watched one depends on its index, so who
+        arms the frames follows it, see `arm`.
         """
         bound: set[Binding] = set()
         if caller.bindings:
             for k, arg in enumerate(caller.instrs[pc].args):
                 if not isinstance(arg, Place) or (isinstance(arg.type, Scalar) and arg.path):
                     continue
-                bound |= {Binding(b.watch, k) for b in caller.bindings if b.reg == arg.reg}
+                same = [b for b in caller.bindings if b.reg == arg.reg]
+                bound |= {Binding(b.watch, k, is_place=b.is_place and not arg.path) for b in same}
         return frozenset(bound)
 
     def _is_quiet(self, plain: Code) -> bool:
@@ -127,8 +131,8 @@ def arm(
 ) -> None:
     """Replace every frame's code by its armed variant.
 
-    `roots` are the frames of the watched places by depth (0 is the outermost), `extras` further
-    requests for frames.
+    `roots` are the registers of the watched places by depth (0 is the outermost), and those that
+    elements of them were passed to; `extras` further requests for frames.
     """
     passed: Bindings = frozenset()
     frames = state.frames

@@ -151,6 +151,8 @@ def test_a_temporary_stop_and_one_that_an_edit_removes(client: Client, tmp_path:
     (found,) = client.ask("setDataBreakpoints", breakpoints=[wish])["breakpoints"]
     client.go("continue")
     assert client.go("continue")["text"].startswith(f"watchpoint {found['id']} sleeps")
+    while "has not been called yet" not in client.go("reverseContinue")["text"]:
+        pass
     client.ask("setExpression", expression="a", value="7", frameId=1)
     told = client.event("breakpoint")
     assert told["reason"] == "removed" and told["breakpoint"]["id"] == found["id"]

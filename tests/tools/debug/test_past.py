@@ -17,6 +17,7 @@ from sizes import thin, wide
 
 import rvm
 from rvm.engines import ENGINES
+from rvm.state import Options
 
 GROWING = """
 func main(y: f64, x: f32[n], s: stack[f64], w: log64, z: c128, k: i64)
@@ -240,3 +241,35 @@ def test_progress_of_repeated_runs_is_reported() -> None:
     session.instruction(70, -1)
     assert again and all(time < goal <= 150 for time, goal in again)
     assert own[0] == (150, 80) and {goal for _, goal in own} == {80}
+
+
+OFF = """
+func main(x: f64, y: f64)
+    alloc t: f64
+    add t, x
+    add t, 1e3
+    add y, t
+    sub t, x
+    sub t, 1e3
+    free t
+    add y, 1
+"""
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("tolerance", [None, 1e-9])
+def test_what_is_known_of_sizes_is_as_it_was_after_a_way_back_over_a_free(
+    tolerance: float | None, strict: bool
+) -> None:
+    """A wrong value is refused there as if the session had never been further."""
+    options = Options(strict=strict, tolerance=tolerance)
+    for further in (False, True):
+        session = Session(rvm.assemble(OFF), "main", {"x": 0.1, "y": 0.2}, options)
+        session.break_at("9")
+        assert session.resume(1).reason == "breakpoint"
+        if further:
+            assert session.goto(1 << 60).reason == "end"
+            assert session.resume(-1).reason == "breakpoint"
+        session.set("t", "1e-3")
+        stop = session.resume()
+        assert stop.error is not None and stop.error.code == "R001"

@@ -21,6 +21,23 @@ def test_some_sessions(tmp_path: Path) -> None:
         assert walk(kind, 1, 8, tmp_path)
 
 
+@pytest.mark.parametrize("kind", ["names", "parts"])
+def test_sessions_with_watches(kind: str, tmp_path: Path) -> None:
+    """Watches stop at each change of their places, in both directions and over edits, under
+    whatever name a place is changed: elements and parts are passed as scalars, slices to recursive
+    calls, and all are exchanged."""
+    made = sum(walk(kind, 5000 + k, 14, tmp_path, watches=2) for k in range(4))
+    assert made >= 4 * 14
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_sessions_with_watches(kind: str, part: int, tmp_path: Path) -> None:
+    seeds = range(6000 + 20 * part, 6020 + 20 * part)
+    assert sum(walk(kind, seed, 25, tmp_path, watches=3) for seed in seeds) > 200
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("part", range(10))
 @pytest.mark.parametrize("kind", KINDS)

@@ -208,3 +208,75 @@ func fib(n: i64, out: i64, x: i64[m])
     for direction in (1, -1):
         asked = stops("", direction)
         assert asked and stops(text, direction) == asked
+
+
+def test_a_watch_stops_at_edits_both_ways_and_shows_the_values() -> None:
+    """At a time with an edit, a tick and the edit may both change the place."""
+    for going in ("exact", "rounded"):
+        t = {"exact": "i64", "rounded": "f64"}[going]
+        source = f"func main(x: {t}, n: i64)\n    for i = 1 to n\n        add x, 3\n    end\n"
+        session = console_of(source, "main", x=0, n=3).session
+        session.watch("x")
+        shown = [session.resume().events[0].text.split("  ")[1] for _ in range(2)]
+        session.set("x", "100")
+        session.goto(0)
+        texts = []
+        for way in (1, -1):
+            while (stop := session.resume(way)).events:
+                texts.append([e.text.partition("x  ")[2].replace(".0", "") for e in stop.events])
+        assert [s.replace(".0", "") for s in shown] == ["0 -> 3", "3 -> 6"]
+        assert texts[:3] == [["0 -> 3"], ["3 -> 6", "6 -> 100"], ["100 -> 103"]]
+        undone = [["103 -> 100  (undone)"], ["100 -> 3  (undone)"], ["3 -> 0  (undone)"]]
+        assert texts[3:] == undone
+
+
+def test_a_watchpoint_of_a_call_wakes_after_a_jump_into_it_and_after_restart() -> None:
+    """Where rounding makes a session jump to an earlier time, as where it runs back to it."""
+    found = []
+    for t in ("i64", "f64"):
+        source = f"""\
+func main(x: {t}, n: i64)
+    for i = 1 to n
+        call change(x, i)
+    end
+
+func change(p: {t}, i: i64)
+    add p, 1
+    alloc k: {t} = p
+    add p, 2
+    sub k, p - 2
+    free k
+"""
+        session = console_of(source, "main", x=0, n=9).session
+        session.break_at("change", "i == 5")
+        session.resume()
+        session.delete(1)
+        session.instruction()
+        session.watch("k")
+        times = []
+        for there in (10**9, session.time + 1, 0, 10**9):
+            session.goto(there)
+            for way in (1, -1):
+                while (stop := session.resume(way)).reason == "watchpoint":
+                    times.append((stop.time, stop.events[0].text.replace(".0", "")))
+        assert session.restart().time == 0
+        while (stop := session.resume()).reason == "watchpoint":
+            times.append((stop.time, stop.events[0].text.replace(".0", "")))
+        found.append(times)
+        assert len({time for time, _ in times}) >= 4
+    assert found[0] == found[1]
+
+
+def test_watchpoints_of_calls_that_an_edit_may_prevent_are_removed_and_named() -> None:
+    said: list[str] = []
+    source = "func main(x: i64)\n    call f(x)\n    call f(x)\n\nfunc f(y: i64)\n    add y, 1\n"
+    session = Session(rvm.assemble(source), "main", {"x": 0}, say=said.append)
+    for place in ("x", "y"):
+        session.goto(1)
+        session.select(len(session.frames) - 1 if place == "y" else 0)
+        session.watch(place)
+    session.goto(0)
+    assert not said
+    session.set("x", "5")
+    assert [w.text for w in session.watches] == ["x"]
+    assert len(said) == 1 and "`y`" in said[0] and "`f`" in said[0]

@@ -16,7 +16,7 @@ from rvm.state import Frame
 from rvm_tools.debug.journeys import Journey
 from rvm_tools.debug.stops import Breakpoint, Watchpoint
 from rvm_tools.debug.traps import LINES, TrapRules
-from rvm_tools.debug.watches import looker
+from rvm_tools.debug.watches import handed_on, looker
 
 _MAX_ARMORIES = 12
 """Kinds of journeys whose compiled code is kept."""
@@ -71,8 +71,11 @@ class Armer:
             return
         roots: dict[int, Bindings] = {}
         for w in active:
-            binding = Binding(w.number, w.place.reg, True)
+            binding = Binding(w.number, w.place.reg, True, not w.place.path)
             roots[w.depth] = roots.get(w.depth, frozenset()) | {binding}
+            for depth, param, same in () if w.reads else handed_on(frames, w.depth, w.place):
+                binding = Binding(w.number, param.reg, is_place=same)
+                roots[depth] = roots.get(depth, frozenset()) | {binding}
         arm(
             state,
             self._armory(journey, breaks, active, version),

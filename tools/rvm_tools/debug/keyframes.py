@@ -1,9 +1,10 @@
 """The past exactly as it was: states that are kept, from which a run is repeated.
 
 If no bit is lost, running the inverse code leads to the original states.  Otherwise it leads near
-them at best: then a state of the past is computed by running forwards from a keyframe before it.
-To go back from there, the ticks before it are run in strict mode, whose log corrects the inverse
-code.  Edits are part of a session's past: repeated runs include them.
+them at best; in strict mode it does not restore what is known of the sizes of values.  Then a state
+of the past is computed by running forwards from a keyframe before it.  To go back from there, the
+ticks before it are run in strict mode, whose log corrects the inverse code.  Edits are part of a
+session's past: repeated runs include them.
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ class Keyframe:
         registers = [v for *_, regs in self._held["frames"] for v in regs]
         blocks = sum(b.nbytes for b in self._held["blocks"])
         lists = {id(v): byte_size(v) for v in registers if isinstance(v, list)}
-        self.size = (
-            blocks + sum(lists.values()) + _A_FRAME * len(state.frames) + 50 * len(registers)
-        )
+        log = 0 if state.residue is None else state.residue.bytes
+        frames = _A_FRAME * len(state.frames) + 50 * len(registers)
+        self.size = blocks + sum(lists.values()) + log + frames
 
     def state(self) -> State:
         """A separate copy of the state."""

@@ -69,7 +69,7 @@ def _leg(session: Session, at: _At) -> tuple[_Link, _At | None]:
     function = frames[at.depth].code.function
     name = place_text(at.place, function)
     watch = Watchpoint(0, name, at.place, at.depth, function.name)
-    shown = raw_text(_type(function, at.place), watched_value(frames, watch))
+    shown = raw_text(_type(function, at.place), watched_value(session.machine.state, watch))
     arrival = session._travel.travel(Journey(-1, watch=watch))
     session._finish(arrival, -1)
     if arrival.reason == "gone":

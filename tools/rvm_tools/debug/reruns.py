@@ -1,13 +1,18 @@
-"""Runs again from keyframes: the state at an earlier time, and the log of what rounding lost
-on the way to one."""
+"""Runs again from keyframes: the state at an earlier time, the log of what rounding lost on the
+way to one, and the beginnings of calls."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 
 from rvm.engines import engine
 from rvm.engines.reference import Reference
+from rvm.engines.trapping import due
+from rvm.image import Code, image_of
+from rvm.image.traps import Traps
 from rvm.numbers.residue import Residue
+from rvm.probes import Armory, Trap, arm, disarm
+from rvm.probes.armed import Bindings
 from rvm.run.machine import Machine
 from rvm.state import State
 from rvm_tools.debug.keyframes import FINE, FINEST, Keyframe, Keyframes
@@ -95,3 +100,40 @@ class Reruns:
         logged.use(Reference())
         self._onward(logged, time - floor)
         return floor, logged.state
+
+    def born(self, depth: int, time: int) -> int:
+        """The time from which the call was active whose frame is at a depth at a later time."""
+        if not depth:
+            return 0
+        # Back from one state that is kept to another, as long as the call is active there.
+        while self._is_active(depth, begin := self._past.before(time)[0], time):
+            time = begin
+        call = self.at(time).state.frames[depth - 1].pc
+        scratch = self.at(max(begin, self.born(depth - 1, time)))
+        # Of the calls of that instruction it is the last one before.
+        while self._comes_to(scratch, time, depth - 1, call):
+            scratch.tick()
+            born = scratch.time
+        return born
+
+    def _is_active(self, depth: int, begin: int, end: int) -> bool:
+        """Whether there is a call at a depth that is active from one time to another."""
+        scratch = self.at(begin)
+        frames = scratch.state.frames
+        if len(frames) <= depth:
+            return False
+        return not self._comes_to(scratch, end, depth - 1, frames[depth - 1].pc + 1)
+
+    def _comes_to(self, scratch: Machine, end: int, depth: int, pc: int) -> bool:
+        """Run to where the frame at a depth is at a position, at most to an end."""
+        arm(scratch.state, Armory(image_of(scratch.program), _at), {}, {depth: pc})
+        try:
+            while scratch.time < end and not due(scratch.state):
+                self._onward(scratch, end - scratch.time)
+            return bool(due(scratch.state))
+        finally:
+            disarm(scratch.state)
+
+
+def _at(code: Code, bindings: Bindings, extra: Hashable) -> Mapping[int, Traps]:
+    return {extra: (Trap("here"),)} if isinstance(extra, int) else {}

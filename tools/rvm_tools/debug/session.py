@@ -27,6 +27,7 @@ from rvm_tools.debug.keyframes import BUDGET, Edit, Keyframe, Keyframes, loses_n
 from rvm_tools.debug.lines import find_target, line_of
 from rvm_tools.debug.stops import Breakpoint, Stop, StopEvent, Watchpoint
 from rvm_tools.debug.texts import kept, place_text
+from rvm_tools.debug.traps import asked_in_code
 from rvm_tools.debug.travel import Traveller
 
 _Say = Callable[[str], object]
@@ -77,7 +78,7 @@ class Session:
 
     def _traveller(self) -> Traveller:
         image = image_of(self.program)
-        exact = self.options.strict or loses_nothing(image, self.function)
+        exact = loses_nothing(image, self.function)
         past = Keyframes(lambda: self._machine().state, exact, self.keyframes)
         made = Traveller(self._machine(), self.say, past)
         made.filled = self._filled  # type: ignore[method-assign]
@@ -254,15 +255,9 @@ class Session:
     def restart(self) -> Stop:
         """Begin again with the inputs as they were given; edits are gone, probes stay."""
         old = self._travel
-        self._travel = made = self._traveller()
-        made.breaks, made.watches, made.work = old.breaks, old.watches, old.work
-        made.accompany(old)
-        made.length = None if self.diverged is not None else old.length
-        for w in made.watches:
-            if w.depth:
-                w.enabled = False
-        made.version = old.version + 1
-        self.diverged = None
+        made = self._traveller()
+        made.restarted(old, self.diverged)
+        self._travel, self.diverged = made, None
         self._visited = Visited()
         return self._finish(Arrival("start"), 1)
 
@@ -333,7 +328,9 @@ class Session:
             find(place, frame.regs)
         guard = self.language.condition(condition, function, frame.regs) if condition else None
         shown = place_text(place, function)
-        return Watchpoint(number, shown, place, self.depth, function.name, reads, condition, guard)
+        made = Watchpoint(number, shown, place, self.depth, function.name, reads, condition, guard)
+        made.in_code = guard is not None and asked_in_code(guard, place, frame.code)
+        return made
 
     def probe(self, number: int) -> Breakpoint | Watchpoint:
         """The breakpoint or watchpoint with a number; UsageError U034 if there is none."""
@@ -415,5 +412,3 @@ class Session:
         """Record that this is another run from here on."""
         self.diverged = self._travel.past.edits[0].time
         self._travel.length = None
-        self._travel.watches[:] = [w for w in self.watches if w.awake]
-        self._travel.version += 1

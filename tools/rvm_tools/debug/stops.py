@@ -50,6 +50,9 @@ class Watchpoint:
     reads: bool = False
     condition: str = ""
     guard: Expr | None = None
+    in_code: bool = False
+    """Whether the code of all calls that may change the place asks for the condition, so that not
+    all changes are seen."""
     enabled: bool = True
     ignore: int = 0
     wanted: Callable[[int], bool] | None = None

@@ -7,7 +7,7 @@ only where something may change or read their place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,9 @@ from rvm_tools.debug.stops import Breakpoint, Watchpoint
 
 LINES = "lines"
 """Requests for a frame, or everywhere, to stop wherever a line begins."""
+ENTERS = "enters"
+"""Traps before calls that an element of a watched place may be passed to: from there on its value
+is in a parameter, whose frame is then armed."""
 
 
 Look = tuple[Callable[[], Any], tuple[np.ndarray[Any, Any], Scalar] | None]
@@ -81,6 +84,11 @@ class TrapRules:
         whole = Place(binding.reg, (), None if isinstance(register.type, Stack) else register.type)
         place = watch.place if binding.owner else whole
         for pc in range(len(code)):
+            if not watch.reads:
+                passed = [p for p in _elements_passed(code, pc) if _meet(p, place, binding)]
+                if passed:
+                    test = _touches(passed, watch.place) if binding.owner else None
+                    found.setdefault(pc, []).append(Trap((ENTERS, watch), test))
             if watch.reads:
                 read = [p for p in read_places(code, pc) if _meet(p, place, binding)]
                 if read:
@@ -99,13 +107,14 @@ class TrapRules:
         self, watch: Watchpoint, place: Place, changed: Sequence[Place], binding: Binding
     ) -> Guard:
         """The guard of a change for which the engine's loop must be left."""
-        if watch.guard is not None:
+        if watch.guard is not None and watch.in_code:
             if binding.owner:
                 return _all(_touches(changed, watch.place), watch.guard)
-            guard = _moved(watch.guard, watch.place, binding.reg)
-            if guard is not None:
-                return guard
+            return _moved(watch.guard, binding.reg)
         if isinstance(place.type, Scalar) and all(not isinstance(s, Index) for s in place.path):
+            if not (binding.owner or binding.is_place):
+                # The value of a part, or of more, is not that of the place.
+                return None
             return Changed(watch.cell, lambda regs: value_at(place, regs), place)
         look, element = self._look(watch)
         return Changed(watch.cell, lambda regs: look(), element=element)
@@ -115,6 +124,16 @@ class TrapRules:
         if watch.guard is not None and binding.owner:
             return _all(_touches(read, watch.place), watch.guard)
         return _touches(read, watch.place) if binding.owner else None
+
+
+def _elements_passed(code: Code, pc: int) -> Iterator[Place]:
+    """The elements and parts that a call is passed and may change."""
+    instr = code.instrs[pc]
+    if instr.op in ("call", "uncall"):
+        for k in code.image.inout[instr.symbol]:
+            arg = instr.args[k]
+            if isinstance(arg, Place) and arg.path and isinstance(arg.type, Scalar):
+                yield arg
 
 
 def _meet(touched: Place, place: Place, binding: Binding) -> bool:
@@ -139,10 +158,21 @@ def _all(first: Expr | None, then: Expr) -> Expr:
     return then if first is None else typed(Apply("and", (first, then)), BOOL)
 
 
-def _moved(guard: Expr, watched: Place, reg: int) -> Expr | None:
+def asked_in_code(guard: Expr, watched: Place, code: Code) -> bool:
+    """Whether a condition has the same meaning wherever its watched place is changed: that is not
+    passed to calls, or it is a scalar which the condition names alone."""
+    if not watched.path and all(p.reg == watched.reg for p in places(guard)):
+        return True
+    return not any(
+        isinstance(arg, Place) and arg.reg == watched.reg
+        for instr in code.instrs
+        if instr.op in ("call", "uncall")
+        for arg in instr.args
+    )
+
+
+def _moved(guard: Expr, reg: int) -> Expr:
     """A condition on a watched scalar alone, over the parameter that it was passed to."""
-    if watched.path or any(p.reg != watched.reg for p in places(guard)):
-        return None
 
     def there(node: Expr) -> Expr:
         if isinstance(node, Place):

@@ -31,7 +31,7 @@ from rvm_tools.debug.keyframes import Keyframe, Keyframes
 from rvm_tools.debug.passing import settle
 from rvm_tools.debug.reruns import Reruns
 from rvm_tools.debug.stops import Breakpoint, StopEvent, Watchpoint, passed
-from rvm_tools.debug.traps import LINES
+from rvm_tools.debug.traps import ENTERS, LINES
 from rvm_tools.debug.warmup import run_warm
 from rvm_tools.debug.watches import (
     changed,
@@ -163,8 +163,10 @@ class Traveller:
             machine.state.turn()
             settle(machine.state)
             left = zip_longest(frames, machine.state.frames)
-            same = [*takewhile(lambda pair: pair[0] is pair[1], left)]
-            self.watches[:] = [w for w in self.watches if w.awake and w.depth < len(same)]
+            kept = [*takewhile(lambda pair: pair[0] is pair[1], left)]
+            for w in self.watches:
+                if w.awake and w.depth >= len(kept):
+                    w.sleep(-1, machine.time)
             self._looked_again()
             true = self._reruns.at(machine.time, self.onlooker.moves)
             self.edited(Keyframe(true.state), None)
@@ -205,13 +207,14 @@ class Traveller:
         self._goals, self._armed = self._armer.goals(journey), -1
         events: list[StopEvent] = []
         for w in self._active(journey):
-            w.cell[0] = watched_value(self.machine.state.frames, w)
+            w.cell[0] = watched_value(self.machine.state, w)
         while True:
             self.check()
             if abs(self.machine.time - began) >= goal:
                 return Arrival("step", events)
+            undone, met = [], ""
             if journey.direction < 0:
-                self._descend(journey)
+                undone = self._descend(journey, events)
                 if self.machine.state.at_end:
                     return Arrival("start", events)
                 if self.machine.time == self._floor:
@@ -219,32 +222,36 @@ class Traveller:
                     continue
             state = self.machine.state
             self._arm(journey)
-            if state.armed or ticks_asleep(self.watches, journey.direction, state.time) == 0:
+            asleep = ticks_asleep(self.watches, journey.direction, state.time)
+            if state.armed or undone or events or asleep == 0:
                 # Away from where it stands, whatever traps there are.
+                if any(_is_entry(t) for t in due(state)):
+                    self._armed = -1
                 self.machine.tick()
-                frames = self.machine.state.frames
-                woke = woken(self.watches, journey.direction, state.time, frames)
-                self.version += len(woke)
-                if self._met(journey) or woke:
-                    state = self.machine.state
-                    self._arm(journey)
+                self.version += len(woken(self.watches, journey.direction, state))
+                for w, old in undone:
+                    if w.depth < len(self.machine.state.frames):
+                        self._report(w, old, journey, events)
+                met = self._met(journey, events)
+                state = self.machine.state
+                self._arm(journey)
             rest = goal - abs(state.time - began)
             asleep = ticks_asleep(self.watches, journey.direction, state.time)
             for least in (asleep, self._ahead(journey)):
                 if least is not None:
                     rest = min(rest, least)
-            if rest and not due(state):
+            if rest and not (met or events or due(state)):
                 if self.counting:
                     self.machine.go(rest)
                 else:
                     run_warm(self.machine, rest, first and journey.ticks is None)
-            first = False
-            if self._met(journey):
+                met = self._met(journey, events)
                 state = self.machine.state
                 self._arm(journey)
+            first = False
             reason = self._judge(due(state), journey, events)
-            if reason:
-                return Arrival(reason, events)
+            if met or reason:
+                return Arrival(met or reason, events)
             if state.at_end:
                 return Arrival(self._edge(journey.direction), events)
 
@@ -257,43 +264,64 @@ class Traveller:
             return self.past.ahead(time)
         return None if self._floor is None else time - self._floor
 
-    def _met(self, journey: Journey) -> bool:
-        """Keep the state if that is due, or make an edit again; whether it came to an edit."""
+    def _met(self, journey: Journey, events: list[StopEvent]) -> str:
+        """Keep the state if that is due, or make an edit again; a reason to stop there, if any."""
         if journey.direction < 0:
-            return False
+            return ""
         edit = self.past.edit_at(self.machine.time)
         if edit is None:
             self.past.pass_by(self.machine.state)
-            return False
-        self._stand(edit.after.state())
-        return True
+            return ""
+        # What the last tick has changed or ended is seen before that.
+        fired = [t for t in due(self.machine.state) if _is_change(t) or isinstance(t.key, tuple)]
+        reason = self._judge(fired, journey, events)
+        for w, old in self._stood(journey, edit.after.state(), events):
+            self._report(w, old, journey, events)
+        return reason or self._judge([], journey, events)
 
-    def _descend(self, journey: Journey) -> None:
-        """Before going back: make sure that the inverse code leads to the past, for some ticks."""
+    def _stood(
+        self, journey: Journey, state: State, events: list[StopEvent]
+    ) -> list[tuple[Watchpoint, Any]]:
+        """Stand in the other state at the time of an edit: the watchpoints whose places have other
+        values there, with the values before."""
+        seen = [(w, watched_value(self.machine.state, w)) for w in self._active(journey)]
+        self._stand(state, journey.direction)
+        now = self.machine.state
+        for w in self._guarded(journey):
+            # The inverse code may have led to a state in other calls.
+            if len(now.frames) <= w.depth or now.frames[w.depth].code.name != w.function:
+                self._ended(w, journey, events)
+        met = [(w, v) for w, v in seen if w.awake and not w.reads]
+        return [(w, v) for w, v in met if not same(v, watched_value(now, w))]
+
+    def _descend(self, journey: Journey, events: list[StopEvent]) -> list[tuple[Watchpoint, Any]]:
+        """Before going back: make sure that the inverse code leads to the past, for some ticks.
+
+        Where it stands at an edit, that is undone; see `_stood`.
+        """
         past, machine, time = self.past, self.machine, self.machine.time
         if not time or (self._floor is not None and time > self._floor):
-            return
+            return []
         if past.exact:
-            edit = past.edit_at(time)
-            if edit is not None:
-                self._stand(edit.before.state(), -1)
             self._floor = max((e.time for e in past.edits if e.time < time), default=0)
-            return
+            edit = past.edit_at(time)
+            return [] if edit is None else self._stood(journey, edit.before.state(), events)
         kept, self._kept = self._kept, None
         if kept is not None and kept[0] == time and kept[1] < time:
             _, self._floor, machine.state.residue = kept
             machine.use(Reference())
-            return
+            return []
 
         def skipped(begin: int, make: Callable[[], State]) -> bool:
             return self._nothing(journey, begin, make)
 
-        made = self._reruns.logged(time, skipped)
+        made, undone = self._reruns.logged(time, skipped), []
         if made is not None:
             self._floor = made[0]
             machine.use(Reference())
-            self._stand(made[1], -1)
+            undone = self._stood(journey, made[1], events)
         self._sets_out(machine, self._bound)
+        return undone
 
     def _nothing(self, journey: Journey, begin: int, make: Callable[[], State]) -> bool:
         """Go to an earlier time at once, if nothing on the way requires a stop.
@@ -310,14 +338,23 @@ class Traveller:
         cells = [w.cell[0] for w in active]
         try:
             for w in active:
-                w.cell[0] = watched_value(scratch.state.frames, w)
+                w.cell[0] = watched_value(scratch.state, w)
             self._scout.machine = scratch
             onward = replace(journey, direction=1)
-            self._scouted += 1
-            self._scout.arm(onward, [], self.breaks, active, [], self._scouted)
-            while scratch.time < time and not due(scratch.state):
-                self._onward(scratch, time - scratch.time)
-            if due(scratch.state):
+            while True:
+                self._scouted += 1
+                self._scout.arm(onward, [], self.breaks, active, [], self._scouted)
+                while scratch.time < time and not due(scratch.state):
+                    self._onward(scratch, time - scratch.time)
+                if not all(map(_is_entry, due(scratch.state))):
+                    return False
+                if scratch.time == time:
+                    break
+                self.work += scratch.tick()
+            # The machine may stand after an edit, and the other one before it.
+            if not all(
+                same(*(watched_value(m.state, w) for m in (scratch, self.machine))) for w in active
+            ):
                 return False
         finally:
             for w, held in zip(active, cells, strict=True):
@@ -334,16 +371,59 @@ class Traveller:
     @deferred
     def _returned(self, time: int) -> Arrival:
         def go() -> Arrival:
-            self._stand(self._reruns.at(time).state)
+            there = self._reruns.at(time).state
+            self._jump_to(time)
+            self._stand(there)
             settle(self.machine.state)
             return Arrival("goto" if time else self._edge(-1))
 
         return _outcome(go)
 
+    def _jump_to(self, time: int) -> None:
+        """Let watchpoints sleep or wake that a jump to an earlier time puts out of their calls, or
+        into them."""
+        now, found = self.machine.time, []
+        for w in self.watches:
+            within = now if w.awake else (w.ended or 0) - 1
+            if w.depth and (w.awake or (w.ended is not None and w.ended <= now)):
+                found.append((w, self._reruns.born(w.depth, within) - 1, within))
+        # Not before all are known: this may be interrupted.
+        for w, born, within in found:
+            w.born, w.awake = born, born < time <= within
+        self.version += bool(found)
+
     def edited(self, before: Keyframe, commands: tuple[str, ...] | None) -> None:
-        """The state was changed manually."""
+        """The state was changed manually: calls that begin later may not come in the new run."""
         self.past.edited(before, self.machine.state, commands)
-        self._kept = None
+        self._kept, time = None, self.machine.time
+        for w in self.watches:
+            if w.ended is not None and w.ended > time:
+                w.ended = None
+        self._forget([w for w in self.watches if not w.awake and w.ended is None])
+
+    def restarted(self, old: Traveller, edited: int | None) -> None:
+        """Take over what another traveller stops for and counts, to begin the run again; `edited`
+        is the time of its first edit."""
+        with old.listening():
+            old._jump_to(0)
+        self.breaks, self.watches, self.work = old.breaks, old.watches, old.work
+        self.asked, self.onlooker = old.asked, old.onlooker
+        self.length = None if edited is not None else old.length
+        self.version = old.version + 1
+        if edited is not None:
+            for w in self.watches:
+                w.ended = None
+            self._forget([w for w in self.watches if w.depth and (w.born or 0) >= edited])
+
+    def _forget(self, lost: list[Watchpoint]) -> None:
+        """Remove watchpoints of calls of another run."""
+        self.watches[:] = [w for w in self.watches if w not in lost]
+        self.version += 1
+        for w in lost:
+            self.say(
+                f"watchpoint {w.number} is removed: the call of `{w.function}` that `{w.text}` "
+                f"belongs to may not come in this run"
+            )
 
     def _onward(self, scratch: Machine, ticks: int) -> None:
         """Run a machine forwards through ticks that were executed before, without output."""
@@ -377,7 +457,7 @@ class Traveller:
         self.version += bool(self.watches)
         for w in self.watches:
             if w.awake:
-                w.cell[0] = watched_value(self.machine.state.frames, w)
+                w.cell[0] = watched_value(self.machine.state, w)
 
     def listening(self) -> Listening:
         """A context in which Ctrl-C only requests a stop, at the next instruction boundary."""
@@ -443,7 +523,7 @@ class Traveller:
 
     def _judge(self, fired: list[Trap], journey: Journey, events: list[StopEvent]) -> str:
         """The reason to stop here, if any; reports are added to `events`."""
-        reasons: list[str] = []
+        reasons = ["watchpoint"] if events else []
         for trap in fired:
             key = trap.key
             if key == LINES or key == "out":
@@ -452,18 +532,23 @@ class Traveller:
                 reasons += self._at_break(key, trap, events, journey.direction)
             elif isinstance(key, Watchpoint):
                 reasons += self._at_watch(key, journey, events)
-            elif isinstance(key, tuple):
-                watch = key[1]
-                if watch.awake:
-                    watch.sleep(journey.direction, self.machine.time)
-                    self.version += 1
-                    if watch is journey.watch:
-                        reasons.append("gone")
-                    elif not journey.quiet and journey.watch is None:
-                        events.append(StopEvent("watchpoint", watch.gone(journey.direction)))
-                        reasons.append("watchpoint")
+            elif isinstance(key, tuple) and not _is_entry(trap):
+                reasons += self._ended(key[1], journey, events)
         order = ("watchpoint", "breakpoint", "gone", "step")
         return next((r for r in order if r in reasons), "")
+
+    def _ended(self, w: Watchpoint, journey: Journey, events: list[StopEvent]) -> list[str]:
+        """Let a watchpoint sleep whose call is not active; the reason to stop here, if any."""
+        if not w.awake:
+            return []
+        w.sleep(journey.direction, self.machine.time)
+        self.version += 1
+        if w is journey.watch:
+            return ["gone"]
+        if journey.quiet or journey.watch is not None:
+            return []
+        events.append(StopEvent("watchpoint", w.gone(journey.direction)))
+        return ["watchpoint"]
 
     def _at_break(
         self, b: Breakpoint, trap: Trap, events: list[StopEvent], direction: int
@@ -496,21 +581,26 @@ class Traveller:
             return
         state, way = self.machine.state, journey.direction
         if w.reads:
-            met = is_read(state, w, way)
-            new = old = watched_value(state.frames, w) if met else None
-        else:
-            new = watched_value(state.frames, w)
-            old = w.cell[0] if w.guard is None else self._before(journey, w)
-            w.cell[0] = new
-            met = not same(old, new)
-        if met and fits(self.machine.state, w) and not passed(w):
-            events.append(changed(self.machine.state.frames, w, old, new, way))
+            if is_read(state, w, way) and fits(state, w) and not passed(w):
+                held = watched_value(state, w)
+                events.append(changed(state.frames, w, held, held, way))
+                yield "watchpoint"
+        elif self._report(w, self._before(journey, w) if w.in_code else w.cell[0], journey, events):
             yield "watchpoint"
+
+    def _report(self, w: Watchpoint, old: Any, journey: Journey, events: list[StopEvent]) -> bool:
+        """Report a watched place's value if it is not the old one; whether that is to be done."""
+        state = self.machine.state
+        w.cell[0] = new = watched_value(state, w)
+        if same(old, new) or not fits(state, w) or passed(w):
+            return False
+        events.append(changed(state.frames, w, old, new, journey.direction))
+        return True
 
     def _before(self, journey: Journey, w: Watchpoint) -> Any:
         """The value of a watched place a tick ago: the machine goes there, and comes back."""
         if journey.direction > 0 and not self.past.exact:
-            old = watched_value(self._reruns.at(self.machine.time - 1).state.frames, w)
+            old = watched_value(self._reruns.at(self.machine.time - 1).state, w)
             self._sets_out(self.machine, self._bound)
             return old
         state = self.machine.state
@@ -518,7 +608,7 @@ class Traveller:
         with self.silent():
             state.turn()
             self.machine.tick()
-            old = watched_value(self.machine.state.frames, w)
+            old = watched_value(self.machine.state, w)
             state.turn()
             self.machine.tick()
         # What looking has erased, the run has not.
@@ -561,6 +651,16 @@ def _outcome(go: Callable[[], Arrival]) -> Arrival:
         if left_whole(error):
             raise
         return Arrival("error", error=error)
+
+
+def _is_entry(trap: Trap) -> bool:
+    """Whether a trap is before a call that an element of a watched place is passed to."""
+    return isinstance(trap.key, tuple) and trap.key[0] == ENTERS
+
+
+def _is_change(trap: Trap) -> bool:
+    """Whether a trap is after an instruction that may change a watched place."""
+    return isinstance(trap.key, Watchpoint) and not trap.key.reads
 
 
 def _reason(error: Exception) -> str:

@@ -1,12 +1,12 @@
 """The values of watched places, wherever they are stored at the moment.
 
-Scalars are copied into a call and out again, so meanwhile they are in the callee's parameter;
-arrays are the same memory under several names.
+Scalars are copied into a call and out again, so meanwhile they are in the callee's parameter, also
+those that are elements of arrays; arrays are the same memory under several names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,18 +18,22 @@ from rvm.faults import RvmError
 from rvm.probes.armed import plain_code
 from rvm.state import Frame, State
 from rvm.types import Scalar, elem_of
+from rvm.verify.alias import overlap
 from rvm_tools.debug.passing import settle
 from rvm_tools.debug.stops import StopEvent, Watchpoint
 from rvm_tools.debug.texts import LONG, elements_changed, raw_text
 from rvm_tools.debug.traps import Look, reads_watched, value_at
 
 
-def watched_value(frames: Sequence[Frame], watch: Watchpoint) -> object:
-    """A copy of a watched place's value; None if its frame or register is not live."""
-    if watch.depth >= len(frames):
+def watched_value(state: State, watch: Watchpoint) -> object:
+    """A copy of a watched place's value; None if its frame or register is not live.
+
+    What was passed to active calls has the value that they have given it.
+    """
+    if watch.depth >= len(state.frames):
         return None
-    depth, place = followed(frames, watch.depth, watch.place)
-    return value_at(place, frames[depth].regs)
+    settle(state)
+    return value_at(watch.place, state.frames[watch.depth].regs)
 
 
 def ticks_asleep(watches: Sequence[Watchpoint], direction: int, time: int) -> int | None:
@@ -38,27 +42,61 @@ def ticks_asleep(watches: Sequence[Watchpoint], direction: int, time: int) -> in
     return min((abs(e - time) for e in edges if (e - time) * direction >= 0), default=None)
 
 
-def woken(
-    watches: Sequence[Watchpoint], direction: int, time: int, frames: Sequence[Frame]
-) -> list[Watchpoint]:
-    """Wake the watchpoints whose frame the tick that led to a time has brought back."""
-    found = [w for w in watches if (e := w.waking(direction)) is not None and time == e + direction]
+def woken(watches: Sequence[Watchpoint], direction: int, state: State) -> list[Watchpoint]:
+    """Wake the watchpoints whose frame the last tick has brought back."""
+    edges = [(w, w.waking(direction)) for w in watches]
+    found = [w for w, edge in edges if edge is not None and state.time == edge + direction]
     for w in found:
         w.awake = True
-        w.cell[0] = watched_value(frames, w)
+        w.cell[0] = watched_value(state, w)
     return found
+
+
+def handed_on(
+    frames: Sequence[Frame], depth: int, place: Place
+) -> Iterator[tuple[int, Place, bool]]:
+    """The scalar parameters to which active calls were passed a place, or what overlaps it.
+
+    For each its depth, the parameter, and whether it is the place itself, not a part or more.
+    """
+    memory = memory_of(place, frames[depth].regs)
+    bound = {place.reg: (not place.path, memory is not None)}
+    for d in range(depth, len(frames) - 1):
+        frame, inner = frames[d], {}
+        for k, arg in enumerate(plain_code(frame.code).instrs[frame.pc].args):
+            if not isinstance(arg, Place) or arg.reg not in bound:
+                continue
+            is_place, in_memory = bound[arg.reg]
+            whole = is_place and not arg.path
+            if in_memory:
+                view = memory_of(arg, frame.regs)
+                if view is None or not np.shares_memory(view, memory):
+                    continue
+                whole = arg.type == place.type
+            elif d == depth and overlap(arg, place) == "never":
+                continue
+            is_scalar = isinstance(arg.type, Scalar)
+            inner[k] = whole, in_memory and not is_scalar
+            if is_scalar:
+                yield d + 1, Place(k, (), arg.type), whole
+        bound = inner
 
 
 def followed(frames: Sequence[Frame], depth: int, place: Place) -> tuple[int, Place]:
     """The present location of a scalar: the parameter that it was passed to, until that returns."""
-    while depth < len(frames) - 1 and _is_scalar(place):
-        frame = frames[depth]
-        args = plain_code(frame.code).instrs[frame.pc].args
-        slots = [k for k, a in enumerate(args) if isinstance(a, Place) and a == place]
-        if not slots:
-            break
-        depth, place = depth + 1, Place(slots[0], (), place.type)
-    return depth, place
+    found = [(d, param) for d, param, same in handed_on(frames, depth, place) if same]
+    return found[-1] if found else (depth, place)
+
+
+def memory_of(place: Place, regs: Sequence[Any]) -> np.ndarray[Any, Any] | None:
+    """The memory of an array, or of an element or part of one; None for what is in a register."""
+    if not isinstance(regs[place.reg], np.ndarray):
+        return None
+    try:
+        view = find(place, regs).bytes_view()
+    except (RvmError, TypeError):
+        return None
+    return view if isinstance(view, np.ndarray) else None
 
 
 def looker(frames: Sequence[Frame], watch: Watchpoint) -> Look:
@@ -119,8 +157,3 @@ def changed(frames: Sequence[Frame], watch: Watchpoint, old: Any, new: Any, way:
         data["elements"] = elements_changed("", elem_of(t), *made).strip().replace("  ", " ")
         told = elements_changed("", elem_of(t), old, new).strip().replace("  ", " ")
     return StopEvent("watchpoint", f"{name}  {told}{undone}", watch.number, data)
-
-
-def _is_scalar(place: Place) -> bool:
-    """Whether a place is a whole scalar register."""
-    return not place.path and isinstance(place.type, Scalar)
