@@ -16,8 +16,9 @@ from rvm.expr import reads as expr_reads
 from rvm.host.once import once
 from rvm.image import image_of
 from rvm.isa import FUNCTIONS
-from rvm.isa.derivatives import gains
+from rvm.isa.derivatives import gains, pole_of
 from rvm.isa.functions.formulas import elem
+from rvm.isa.typing import typed
 from rvm.program import Function, Program
 from rvm.stmt import Call, Effect, reads, writes
 from rvm.transform.duals import bar_type, reachable
@@ -135,7 +136,9 @@ def _jumps(node: Apply) -> bool:
     if not isinstance(t, Scalar | Array) or row.jumps(*map(elem, node.args)):
         return True
     terms = (g for g in gains(node.fn, node.args, Place(0, (), t)) if g is not None)
-    nodes = (n for term in terms for n in walk(term) if isinstance(n, Apply))
+    pole = pole_of(row, node.args)
+    guard = set() if pole is None else set(walk(typed(pole, elem_of(t))))  # It tells of poles.
+    nodes = (n for term in terms for n in walk(term) if isinstance(n, Apply) and n not in guard)
     return any(
         FUNCTIONS[n.fn].jumps(*map(elem, n.args)) for n in nodes if any(map(_rounds, n.args))
     )
