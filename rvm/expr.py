@@ -294,9 +294,12 @@ def walk(node: Expr) -> Iterator[Expr]:
 
 def places(node: Expr) -> Iterator[Place]:
     """Every place that evaluating `node` reads (those inside indices too)."""
-    for sub in walk(node):
-        if isinstance(sub, Place):
-            yield sub
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, Place):
+            yield top
+        stack.extend(children(top))
 
 
 OPPOSITES = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}

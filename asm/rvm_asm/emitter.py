@@ -56,6 +56,8 @@ class CodeEmitter(ValueReader, ABC):
         self.tops: set[int] = set()
         """The ancillas that tops of stacks of arrays are held in."""
         self._at: Stat = Stat(func.start, func.end)
+        self._spanned: tuple[Stat | None, Span] = None, Span()
+        """The statement whose instructions were appended last, and where it stands."""
 
     def sign(self) -> bool:
         """Enter the parameters; False if they are wrong."""
@@ -91,7 +93,9 @@ class CodeEmitter(ValueReader, ABC):
         if at >= MAX_CODE:
             self.complain("A046", f"the function has more than {MAX_CODE} instructions", stat)
         self.code.append(instr)
-        self.spans.append(self._source.span(stat.start, stat.end))
+        if stat is not self._spanned[0]:
+            self._spanned = stat, self._source.span(stat.start, stat.end)
+        self.spans.append(self._spanned[1])
         self.templates.append(templates)
         return at
 

@@ -246,7 +246,7 @@ class _Count:
         if isinstance(node, Apply):
             self._apply(node)
             if node.fn in LENGTHS:
-                inside = (c for a in node.args for c in children(a) if isinstance(a, Place))
+                inside = [c for a in node.args for c in children(a) if isinstance(a, Place)]
         for child in inside:
             self._expression(child)
 

@@ -24,8 +24,9 @@ def lower(instr: Instr) -> tuple[Stmt, ...]:
     row = OPCODES[instr.op]
     if row.build is not None:
         return (row.build(instr),)
-    apart = _apart(row) and CLASSES[_apart(row)](_operand_type(row, instr.args))
-    return tuple(_instantiate(s, instr.args) for s in linked_body(row.name, bool(apart)))
+    types = _apart(row)
+    apart = bool(types) and CLASSES[types](_operand_type(row, instr.args))
+    return tuple([_instantiate(s, instr.args) for s in linked_body(row.name, apart)])
 
 
 def _apart(row: OpRow) -> str:

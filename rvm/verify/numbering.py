@@ -110,6 +110,8 @@ class Items:
 
     def __init__(self, registers: Sequence[Register], inout: Mapping[str, Collection[int]]) -> None:
         self.registers = registers
+        self.arrays = frozenset(k for k, r in enumerate(registers) if isinstance(r.type, Array))
+        """The registers that hold arrays."""
         self.inout = inout
         self._forms: dict[object, int] = {}
         self._ways: dict[int, tuple[Instr, int, int]] = {}
@@ -152,7 +154,7 @@ class Items:
             if instr.op in (*MAKES, *ENDS):
                 reg = cast(Place, instr.args[0]).reg
                 read |= self.used(*self.dims(reg))
-                changed |= {lengths_of(reg)} if self.is_array(reg) else set()
+                changed |= {lengths_of(reg)} if reg in self.arrays else set()
             found = self._touched[id(instr)] = instr, frozenset(read), frozenset(changed)
         return found[1:]
 
@@ -163,12 +165,10 @@ class Items:
 
     def _measured(self, values: Iterable[Expr], read: Collection[int]) -> set[int]:
         """The lengths of those arrays in values that are not read themselves."""
-        named = {p.reg for v in values for p in places(v)}
-        return {lengths_of(reg) for reg in named.difference(read) if self.is_array(reg)}
-
-    def is_array(self, reg: int) -> bool:
-        """Whether a register holds an array."""
-        return isinstance(self.registers[reg].type, Array)
+        unread = self.arrays.difference(read)
+        if not unread:
+            return set()
+        return {lengths_of(p.reg) for v in values for p in places(v) if p.reg in unread}
 
     def dims(self, reg: int) -> tuple[Expr, ...]:
         """The lengths that a register is made with."""
@@ -279,7 +279,7 @@ class Region:
 
     def _filled(self, reg: int, value: Expr) -> int:
         """The number of a register that holds a value, an array in every element."""
-        if value.type is None or rank_of(value.type) or not self.items.is_array(reg):
+        if value.type is None or rank_of(value.type) or reg not in self.items.arrays:
             return self._value(value)
         return self._computed(("filled", value), {*self.items.used(value), lengths_of(reg)})
 
@@ -388,7 +388,7 @@ class Region:
             return
         known = instr.args[1] if len(instr.args) > 1 else None
         self.truth.pop(reg, None)
-        if self.items.is_array(reg):
+        if reg in self.items.arrays:
             self.begun.setdefault(lengths_of(reg), 0)
             if instr.op in MAKES:
                 dims = self.items.dims(reg)
@@ -455,7 +455,7 @@ class Region:
     def _live(self, at: int) -> Set[int]:
         """The registers that are live at a position, and the lengths of arrays among them."""
         live = self.lives.live(at)
-        return live | {lengths_of(reg) for reg in live if self.items.is_array(reg)}
+        return live | {lengths_of(reg) for reg in live if reg in self.items.arrays}
 
     def _repeated(self, start: int, end: int) -> Repeated | None:
         """A `for` loop by the numbers that it counts; loops with the same effect are equal to it.

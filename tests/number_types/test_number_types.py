@@ -28,7 +28,7 @@ from rvm.types import SCALARS, TYPES, Scalar, integer
 NEW = {"u16": u16, "bf16": bf16, "trop": trop}
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def entered() -> Iterator[None]:
     added = [module for name, module in NEW.items() if name not in TYPES]
     for module in added:

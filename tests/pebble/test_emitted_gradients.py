@@ -161,7 +161,7 @@ GROWTH = rvm.assemble("func step(y: f64, x: f64)\n    add y, x * 1.001\n")
     [
         (600, {"goal": "erase", "pebbles": 10}),
         (600, {"goal": "persist", "pebbles": 12}),
-        (300, {"goal": "persist", "strategy": "bennett", "radix": 3}),
+        (120, {"goal": "persist", "strategy": "bennett", "radix": 3}),
         (200, {"goal": "erase", "strategy": "uneven", "pebbles": 8}),
     ],
     ids=str,
