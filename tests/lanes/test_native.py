@@ -199,6 +199,25 @@ def test_limits_hold_for_each_lane() -> None:
     assert run.errors and 0 not in run.errors
 
 
+def test_arguments_count_as_memory_of_each_lane() -> None:
+    """800 bytes of parameters and 400 of a local array, however the lanes are run."""
+    text = """\
+func f(y: f64[n], x: f64[n])
+    alloc t: f64[n]
+    add t, x * x
+    add y, t
+    sub t, x * x
+    free t
+"""
+    rng = np.random.default_rng(0)
+    lanes = [{"y": np.zeros(50), "x": rng.normal(size=50)} for _ in range(40)]
+    program = rvm.assemble(text)
+    for most, fails in ((1199, True), (1200, False)):
+        run = there_and_back(program.program, "f", lanes, max_memory=most)
+        agree(program.program, "f", lanes, run, max_memory=most)
+        assert set(run.errors) == (set(range(40)) if fails else set())
+
+
 def test_many_lanes_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """With little work a chunk and more threads than pieces every lane is run once."""
     monkeypatch.setattr(native_lanes, "most_ticks", lambda *_: 50)

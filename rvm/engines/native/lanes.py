@@ -114,10 +114,10 @@ class Block:
     def run(self, options: Options, aside: NDArray[np.bool_]) -> None:
         """Run the lanes and store their results; `aside` is set for lanes without results."""
         root = lane_root(self.code, options.checks)
-        chunk = chunk_of(self.batch)
-        fields = contexts(len(self.rows), context.FIELDS, chunk, options, self.live)
         for k in range(self.code.function.n_args):
             self._enter(k)
+        chunk = chunk_of(self.batch)
+        fields = contexts(len(self.rows), context.FIELDS, chunk, options, self.live)
         hows = np.full(len(self.rows), context.STOPPED, np.int32)
         begun = fields[:, context.TICKS].copy()
         work_off(root.run, Piece(self.rows, fields, hows, chunk, self), root.deep)
