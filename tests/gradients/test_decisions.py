@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import first_and_another, sized
 
 import rvm
 from rvm.derive.decisions import decides
@@ -180,11 +181,12 @@ def by_tangents(f: rvm.FunctionHandle, at: dict[str, Any]) -> Any:
     return [f.jvp({"a": unit}, at)[1].y for unit in units]
 
 
+@sized
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("name", sorted(set(LIB) - {"summed"}))
 def test_every_door_is_right_or_refuses(name: str, door: str) -> None:
     at = inputs(name)
-    for engine in executing():
+    for engine in first_and_another(executing(), (name, door)):
         for options in ({}, {"strict": True}):
             f = LIB[name].with_options(engine=engine, **options)
             try:
