@@ -23,7 +23,6 @@ from rvm.engines.native.keys import key_of
 from rvm.engines.native.lanes import LANES, Batch, chunk_of, contexts
 from rvm.engines.native.lanes_threads import Piece, work_off
 from rvm.engines.native.roots import Printed, machine_code, placed
-from rvm.expr import Place
 from rvm.host.once import making, once
 from rvm.image import Code
 from rvm.ir import context
@@ -33,7 +32,7 @@ from rvm.ir.typed import Unprintable
 from rvm.leaf import Table
 from rvm.program import Program
 from rvm.state import Options
-from rvm.stmt import Alloc, Branch, Call, Drop, Free, Fresh, writes
+from rvm.stmt import Alloc, Branch, Drop, Free, Fresh, writes
 from rvm.types import Array, Scalar, Stack
 
 GROUPS_ENOUGH = 4
@@ -69,15 +68,13 @@ class Together(Uniformity):
 
 def _changed(code: Code) -> frozenset[int]:
     """The registers that a code changes, itself or by calls."""
-    found: set[int] = set()
-    for pc in range(len(code)):
-        for stmt in code.stmts(pc):
-            if isinstance(stmt, Call):
-                passed = ((k, a) for k, a in enumerate(stmt.args) if isinstance(a, Place))
-                found |= {a.reg for k, a in passed if k in code.image.inout[stmt.callee]}
-            elif not isinstance(stmt, (Alloc, Free, Fresh, Drop)):
-                found |= {place.reg for place in writes(stmt)}
-    return frozenset(found)
+    return frozenset(
+        place.reg
+        for pc in range(len(code))
+        for stmt in code.stmts(pc)
+        if not isinstance(stmt, (Alloc, Free, Fresh, Drop))
+        for place in writes(stmt, code.image.inout)
+    )
 
 
 class WideRoot:
