@@ -12,6 +12,7 @@ from rvm_asm.structured import structured
 from rvm_asm.texts import build
 
 from rvm.program import Program
+from rvm_pure.deep import deep
 from rvm_pure.definition import Definition
 from rvm_pure.lexer import lex
 from rvm_pure.lowering import Lowering
@@ -19,6 +20,7 @@ from rvm_pure.reader import TextParser
 from rvm_pure.typing import Typer
 
 
+@deep
 def assemble(
     text: str,
     name: str = "<text>",
@@ -44,6 +46,7 @@ def load(
     return assemble(read_source(path), str(path))
 
 
+@deep
 def rasm(text: str, name: str = "<text>", *, positions: bool = True) -> str:
     """The program of a pure text in the assembly language; it assembles to the same bytes."""
     declarations = _declared(text, name)
@@ -51,6 +54,7 @@ def rasm(text: str, name: str = "<text>", *, positions: bool = True) -> str:
     return structured(declarations.functions.values(), declarations.sources, positions=positions)
 
 
+@deep
 def read(text: str, declarations: Declarations, name: str = "<text>") -> list[Definition]:
     """The definitions of a text, typed; AssemblyError with all that is wrong with them."""
     report = declarations.report

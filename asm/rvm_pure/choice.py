@@ -19,7 +19,7 @@ from rvm_pure.definition import Definition
 from rvm_pure.faults import StageFault
 from rvm_pure.gradient import context, gradient, raw, variables
 from rvm_pure.simplify import simplified, typed
-from rvm_pure.terms import Let, Loop, Prim, Term, Var, free, tup, walk
+from rvm_pure.terms import Let, Loop, Num, Prim, Term, Var, free, tup, walk
 from rvm_pure.typing import lengths_of
 from rvm_pure.unary import rebuilt, unary
 
@@ -27,6 +27,9 @@ MODE = "rasm"
 """Gradient mode of the reversible program."""
 NOMINAL = 5
 """The length of every array and the count of every loop for which forms are compared."""
+_TOO_LONG = "it is too long"
+MOST_UNARY = 40
+"""The largest term whose unary form is compared: that takes seconds for a hundred operations."""
 MOST_STEPS = 300_000
 """The most steps of a run that is counted for a choice."""
 
@@ -118,11 +121,19 @@ def forms(d: Definition) -> list[Form]:
     zero: where a value that nothing uses is infinite, they are NaN.
     """
     found = []
+    size = sum(not isinstance(e, (Var, Num)) for e in walk(d.body))
     for name in FORMS:
+        if name == "unf-reverse" and size > MOST_UNARY:
+            what = f"it is not compared for more than {MOST_UNARY} operations"
+            found.append(Form(name, without=what))
+            continue
         try:
             made = derived(d, name)
         except StageFault as fault:
             found.append(Form(name, without=fault.message))
+            continue
+        except RecursionError:
+            found.append(Form(name, without=_TOO_LONG))
             continue
         try:
             found.append(Form(name, made, work(made.body, nominal(d))))
@@ -186,5 +197,7 @@ def choose(d: Definition, run: Callable[[Form], Cost], mode: Callable[[], Cost])
 def _ran(form: Form, run: Callable[[], Cost]) -> Form:
     try:
         return replace(form, run=run())
+    except RecursionError:
+        return replace(form, without=_TOO_LONG)
     except (RvmError, ValueError) as error:
         return replace(form, without=str(getattr(error, "message", error)))

@@ -14,6 +14,7 @@ from rvm_asm.stats import AllocStat, Arm, Func, IfStat, Stat
 
 from rvm.isa import FUNCTIONS
 from rvm.types import F64, I64, Scalar
+from rvm_pure.deep import too_long
 from rvm_pure.definition import Definition
 from rvm_pure.elements import elem
 from rvm_pure.expressions import PRODUCTS, Env, Hard, Value, bound, expression, size
@@ -50,6 +51,8 @@ from rvm_pure.types import Arr, Type, dims, elem_type, is_tuple, parts
 from rvm_pure.typing import lengths_of
 from rvm_pure.uses import is_light, put_in, replaced, spread
 
+MOST_LETS = 1000
+"""The most names for values in a definition that becomes a program."""
 OUT = "out"
 """The parameter that a definition's value is added to."""
 
@@ -59,6 +62,8 @@ class Lowering(States):
 
     def __init__(self, d: Definition, keep: Keep = ALL) -> None:
         super().__init__(d, keep)
+        if sum(isinstance(e, Let) for e in walk(d.body)) > MOST_LETS:
+            raise too_long()
         body = normal(d.body, self.fixed)
         own = set(binders(body))
         self.names.taken |= own

@@ -40,7 +40,9 @@ from rvm_pure.terms import (
 )
 
 MAX_DEPTH = 100
-"""The largest nesting depth of terms, including lets in each other's bodies."""
+"""The largest nesting depth of terms; lets after each other are one level."""
+MAX_LETS = 6000
+"""The most lets, or lines, after each other."""
 MAX_LINKS = 200
 """The largest number of operators in a chain, each of which contains its left side."""
 PREFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "negate": "neg", "pow": "**"}
@@ -70,6 +72,8 @@ class TermParser(Cursor):
         self.defined = {self.texts[i + 1] for i, t in enumerate(self.texts[:-1]) if t == "def"}
         self.bound: list[str] = []
         """The names that are bound here: a variable hides a function of its name."""
+        self.lets = 0
+        """The number of lets around this place."""
 
     def name(self, what: str) -> Word:
         """A name that is not a word of the language."""
@@ -151,13 +155,30 @@ class TermParser(Cursor):
         return self._application()
 
     def _let(self, start: int) -> Term:
-        pattern = self.patterns()
-        self.expect("=")
-        value = self.tuple_or_term()
-        if not self.accept_word("in"):
-            self.fail("`in`", "a value with a name is written `let y = … in …`")
-        body = self._under(names_in(pattern))
-        return Let(pattern, value, body, start=start, end=body.end)
+        before = len(self.bound)
+        lets: list[tuple[Pattern, Term, int]] = []
+        while not lets or self.accept_word("let"):
+            pattern = self.patterns()
+            self.expect("=")
+            self.depth -= 1
+            self.lets += 1
+            if self.lets > MAX_LETS:
+                self.too_deep("lets may stand in each other", MAX_LETS)
+            value = self.tuple_or_term()
+            self.depth += 1
+            if not self.accept_word("in"):
+                self.fail("`in`", "a value with a name is written `let y = … in …`")
+            lets.append((pattern, value, start))
+            self.bound += names_in(pattern)
+            while self.accept(NEWLINE):
+                pass
+            start = self.starts[self.i]
+        body = self.term()
+        self.lets -= len(lets)
+        del self.bound[before:]
+        for pattern, value, begin in reversed(lets):
+            body = Let(pattern, value, body, start=begin, end=body.end)
+        return body
 
     def _under(self, names: object) -> Term:
         """A term that sees more names."""

@@ -8,7 +8,7 @@ from rvm_asm.messages import did_you_mean
 
 from rvm.types import SCALARS, Scalar, fixed
 from rvm_pure.definition import Definition, Param
-from rvm_pure.parser import MAX_DEPTH, TermParser
+from rvm_pure.parser import MAX_LETS, TermParser
 from rvm_pure.terms import Let, Pattern, Term, names_in
 from rvm_pure.types import Arr, Product, Size, Type
 
@@ -26,7 +26,7 @@ class TextParser(TermParser):
                     continue
                 out.append(self._definition())
             except Bad:
-                self.depth = 0
+                self.depth = self.lets = 0
                 self.i += self.i == first
                 while self.kinds[self.i] != END and self.texts[self.i] != "def":
                     self.i += 1
@@ -157,8 +157,8 @@ class TextParser(TermParser):
             if not self.accept(NEWLINE):
                 self.fail("the end of the line")
             lines.append((pattern, value, start))
-            if len(lines) > MAX_DEPTH:
-                self.too_deep("the lines of a definition may use each other", MAX_DEPTH)
+            if len(lines) > MAX_LETS:
+                self.too_deep("the lines of a definition may use each other", MAX_LETS)
             more = self._lines()
         body = self._result()
         for pattern, value, start in reversed(lines):
