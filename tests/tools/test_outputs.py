@@ -329,3 +329,43 @@ def compare(found: dict[str, Any], held: Mapping[str, NDArray[Any]]) -> None:
         kind = "f8" if want.dtype.kind == "c" else want.dtype
         for a, b in zip(got.view(kind).ravel(), want.view(kind).ravel(), strict=True):
             assert a.tobytes() == b.tobytes() or (a != a and b != b), (name, a, b)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("asm", "cipher.rasm", "-o", "cipher.rasm"),
+        ("asm", "./cipher.rasm", "-o", "link.rasm"),
+        ("asm", "cipher.rasm", "--emit=strict", "-o", "hard.rasm"),
+        ("dis", "cipher.rbc", "-o", "cipher.rbc"),
+        (
+            "run",
+            "cipher.rasm",
+            "text=text:abc",
+            "key=text:k",
+            "count=0",
+            "--out",
+            "text=@raw:cipher.rasm",
+        ),
+        (
+            "run",
+            "cipher.rbc",
+            "text=text:abc",
+            "key=text:k",
+            "count=0",
+            "--out",
+            "text=@raw:cipher.rbc",
+        ),
+    ],
+    ids=" ".join,
+)
+def test_a_program_is_not_written_over(args: tuple[str, ...], here: Path) -> None:
+    rvm("asm", "cipher.rasm", "-o", "cipher.rbc")
+    rvm("asm", "cipher.rasm", "-o", "cipher.rbc")  # again: it was not read
+    (here / "link.rasm").symlink_to("cipher.rasm")
+    (here / "hard.rasm").hardlink_to(here / "cipher.rasm")
+    compiled = (here / "cipher.rbc").read_bytes()
+    done = rvm(*args, code=2)
+    assert "it is what is read, and would be lost" in done.stderr
+    assert (here / "cipher.rasm").read_text() == CIPHER
+    assert (here / "cipher.rbc").read_bytes() == compiled

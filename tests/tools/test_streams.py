@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from functools import cache
@@ -17,7 +18,7 @@ WIDE = """\
 func f(x: f64, y: f64)
     add y, sqrt(x)
     extern both
-        print "√x ≤ {} — 値 🦉", y
+        print "√x → {} · ░ ≤ — ö 値 🦉", y
     end
 """
 RUNS = [
@@ -104,8 +105,9 @@ def test_streams_that_lack_characters(encoding: str, folder: Path) -> None:
         assert "UnicodeEncodeError" not in err + out, args
         assert len(out.splitlines()) == len(there.splitlines()), args
         assert bool(err) == bool(said), args
-        if "--json" in args and "--picture" not in args:
+        if "--json" in args:
             assert json.loads(out) == json.loads(there), args
+            assert out.isascii() or encoding == "utf-8", args
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
@@ -124,3 +126,30 @@ def test_no_room_for_the_output(args: list[str], folder: Path) -> None:
     assert done.stderr.startswith("error[U012]: can't write ")
     assert "no space left" in done.stderr
     assert "Exception ignored" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+@pytest.mark.parametrize("args", [["--version"], ["--help"], ["asm", "--help"], ["run", "x.rasm"]])
+def test_no_room_for_what_the_group_says(args: list[str], folder: Path) -> None:
+    """Also where standard error is full too: then without a word, but not with success."""
+    for err in ("/dev/full", "err.txt"):
+        command = f"'{sys.executable}' -m rvm_tools {' '.join(args)} > /dev/full 2> {err}"
+        done = subprocess.run(["sh", "-c", command], cwd=folder, timeout=60)
+        assert done.returncode == 2
+    said = (folder / "err.txt").read_text(encoding="utf-8")
+    assert re.match(r"error\[U01[12]\]: can't (write standard output|read)", said)
+    assert "Traceback" not in said and "Exception ignored" not in said
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no shell that closes streams")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed(closed: str, folder: Path) -> None:
+    """What is written to a file is not mixed with what was for a stream."""
+    for args in ("run wide.rasm x=4 y=0 --out y=y.json", "asm wide.rasm -o wide.rbc"):
+        command = f"'{sys.executable}' -m rvm_tools {args} {closed}"
+        done = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+    plain = subprocess.run(
+        [sys.executable, "-m", "rvm_tools", "asm", "wide.rasm"], cwd=folder, capture_output=True
+    )
+    assert (folder / "wide.rbc").read_bytes() == plain.stdout

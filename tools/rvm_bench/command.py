@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import rich_click as click
 from click.shell_completion import CompletionItem
 from rvm_tools.options import OneOf
+from rvm_tools.streams import json_text
 
 
 def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -85,7 +86,6 @@ def command(
     fewer steps: the column `size` says so.  `rvm bench fronts` is for functions in Python, pure
     functions and Janus.
     """
-    import json
     from difflib import get_close_matches
 
     _one_thread()
@@ -100,7 +100,7 @@ def command(
     known = {w.name: w.doc for w in EVERY.values()}
     if show_list:
         if as_json:
-            click.echo(json.dumps(known, ensure_ascii=False))
+            click.echo(json_text(known))
         else:
             click.echo("\n".join(f"{n:<17} {doc}" for n, doc in known.items()))
         return
@@ -126,4 +126,4 @@ def command(
     )
     with _progress() as progress:
         data = run(plan, progress)
-    click.echo(json.dumps(data, ensure_ascii=False) if as_json else report.tables(data))
+    click.echo(json_text(data) if as_json else report.tables(data))

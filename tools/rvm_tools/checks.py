@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,6 +37,7 @@ from rvm_tools.programs import base_of, checked, load_program, pick_function, re
 from rvm_tools.requests import asked_inputs
 from rvm_tools.rows import CheckRow
 from rvm_tools.show import literal_text, parameters
+from rvm_tools.streams import json_text
 from rvm_tools.trial import Trial, attempt, differences, same, was_limited
 from rvm_tools.values import assignments, inputs_for, value_for
 
@@ -93,7 +93,7 @@ def check(request: CheckRequest) -> None:
         row.name_engines(request.every_engine)
     errors = [e for row in rows for e in row.errors]
     if request.as_json:
-        click.echo(json.dumps(_as_json(request, rows), ensure_ascii=False))
+        click.echo(json_text(_as_json(request, rows)))
     else:
         width = max(len(row.what) for row in rows)
         for name, lacks in request.skipped.items():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -19,7 +20,7 @@ import rich_click as click
 from click.exceptions import Exit
 
 import rvm
-from rvm.faults import Fault
+from rvm.faults import Fault, UsageError
 from rvm_tools.streams import prepare
 
 COMMANDS = (
@@ -87,12 +88,7 @@ class _CommandGroup(click.RichGroup):
         except (rvm.RvmError, rvm.Interrupted) as error:
             ctx.exit(_reported(error))
         except OSError as error:
-            if error.filename is not None or error.errno not in _NO_ROOM:
-                ctx.exit(_bug(error))
-            from rvm_tools.programs import unwritable
-
-            _drop_output()
-            ctx.exit(_reported(unwritable("standard output", error)))
+            ctx.exit(_no_room(error) if _is_full(error) else _bug(error))
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             ctx.exit(INTERRUPTED_EXIT)
@@ -128,6 +124,20 @@ def _bug(error: Exception) -> int:
     return _BUG_EXIT
 
 
+def _is_full(error: OSError) -> bool:
+    return error.filename is None and error.errno in _NO_ROOM
+
+
+def _no_room(error: OSError) -> int:
+    """Report that standard output takes nothing more."""
+    from rvm_tools.programs import unwritable
+
+    _drop_output()
+    with suppress(OSError):  # of standard error, which may be full too
+        return _reported(unwritable("standard output", error))
+    return UsageError.exit_code
+
+
 def _drop_output() -> None:
     """The reader of our output has gone: drop what is still buffered."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -145,4 +155,10 @@ def cli() -> None:
 def main() -> None:
     """The entry point of `rvm`."""
     prepare()
-    cli(prog_name="rvm")
+    try:
+        cli(prog_name="rvm")
+    except OSError as error:
+        # What the group itself puts out, such as `--version`.
+        if not _is_full(error):
+            raise
+        sys.exit(_no_room(error))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import warnings
@@ -14,6 +13,7 @@ import rich_click as click
 from click.exceptions import Exit
 
 from rvm.faults import AssemblyWarning, Diagnostic, Fault
+from rvm_tools.streams import json_text
 
 _FORMATS = ("human", "short", "json")
 
@@ -24,7 +24,7 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "blue"}
 def show_error(error: Fault, style: str = "human") -> None:
     """Put an error's messages out to standard error."""
     if style == "json":
-        click.echo(json.dumps(errors_as_json(error), ensure_ascii=False), err=True)
+        click.echo(json_text(errors_as_json(error)), err=True)
     elif style == "short":
         click.echo(error.shown(Diagnostic.short), err=True)
     else:
@@ -35,7 +35,7 @@ def show_error(error: Fault, style: str = "human") -> None:
 def show(message: Diagnostic, style: str = "human") -> None:
     """Put one message out to standard error."""
     if style == "json":
-        text = json.dumps({"warnings": [message.as_json()]}, ensure_ascii=False)
+        text = json_text({"warnings": [message.as_json()]})
     else:
         text = message.short() if style == "short" else _coloured(message)
     click.echo(text, err=True)

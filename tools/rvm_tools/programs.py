@@ -8,9 +8,12 @@ from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from traceback import FrameSummary, extract_tb
 from typing import Any, BinaryIO
+
+import rich_click as click
 
 from rvm.faults import Fault, UsageError, Where
 from rvm.host import read
@@ -20,11 +23,18 @@ from rvm.program import Function, Program, unknown_function
 _SUFFIXES = (".rasm", ".rbc")
 
 
+def _sources() -> set[str]:
+    """The files that the command has read programs from, which it writes nothing to."""
+    context = click.get_current_context(silent=True)
+    return set() if context is None else context.meta.setdefault(__name__, set())
+
+
 def load_program(file: str) -> Program:
     """The program in a file, or on standard input if that is `-`."""
     from rvm import load
     from rvm_tools.options import allowed_includes, reading_options
 
+    _sources().add(file)
     try:
         return load(file, includes=allowed_includes(), **reading_options()).program
     except OSError as error:
@@ -74,18 +84,20 @@ def checked(program: Program) -> Program:
     return program
 
 
-def read_bytes(file: str) -> bytes:
-    """A file's bytes, or those of standard input."""
+def read_bytes(file: str, is_source: bool = True) -> bytes:
+    """A file's bytes, or those of standard input; nothing is written to a source afterwards."""
+    if is_source:
+        _sources().add(file)
     try:
         return read.read_stream(sys.stdin.buffer) if file == "-" else read.read_bytes(file)
     except OSError as error:
         raise unreadable(file, error) from None
 
 
-def read_text(file: str) -> str:
-    """A source text."""
+def read_text(file: str, is_source: bool = True) -> str:
+    """A text, by default a source."""
     try:
-        return read_bytes(file).decode("utf-8-sig")
+        return read_bytes(file, is_source).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise unreadable(file, error) from None
 
@@ -116,8 +128,14 @@ def unreadable(file: str, error: OSError | UnicodeDecodeError) -> UsageError:
 def written(file: str) -> Iterator[BinaryIO]:
     """A file to write to, whole or not at all, or standard output if that is `-`.
 
-    UsageError U012 if it can't be written.
+    UsageError U012 if it can't be written, or if it is what a program was read from.
     """
+    if Path(file).is_file() and any(map(partial(_is_same, file), _sources())):
+        raise UsageError(
+            "U012",
+            f"can't write {file}: it is what is read, and would be lost",
+            hint="name another file",
+        )
     try:
         if file == "-":
             sys.stdout.flush()
@@ -128,6 +146,10 @@ def written(file: str) -> Iterator[BinaryIO]:
             yield out
     except OSError as error:
         raise unwritable(file, error) from None
+
+
+def _is_same(file: str, other: str) -> bool:
+    return Path(other).is_file() and Path(file).samefile(other)
 
 
 def write_arrays(file: str, arrays: Mapping[str, Any]) -> None:

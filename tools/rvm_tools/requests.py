@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from rvm.state import Options
 from rvm_tools.directives import directives
 from rvm_tools.messages import end, errors_as_json
 from rvm_tools.programs import load_program, pick_function
+from rvm_tools.streams import json_text
 from rvm_tools.values import assignments, inputs_for
 
 Output = Callable[[str], Any]
@@ -153,6 +153,6 @@ def answer(
         found = errors_as_json(wrong) | found
     if printed:
         found["output"] = printed
-    click.echo(json.dumps(found, ensure_ascii=False))
+    click.echo(json_text(found))
     if wrong is not None:
         end(wrong.exit_code)

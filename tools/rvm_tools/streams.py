@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import json
+import os
 import sys
+from collections.abc import Callable
 from io import TextIOWrapper
+from pathlib import Path
+from typing import Any
 
 _DRAWN = str.maketrans(
     {
@@ -22,12 +27,21 @@ _DRAWN = str.maketrans(
 """The characters of pictures, for streams that have none of them; all others become escapes."""
 
 
+def json_text(value: Any, default: Callable[[Any], Any] | None = None) -> str:
+    """A value as JSON for standard output: in ASCII where that is not in UTF-8, as JSON is."""
+    known = codecs.lookup(getattr(sys.stdout, "encoding", None) or "utf-8").name
+    return json.dumps(value, ensure_ascii=known != "utf-8", default=default)
+
+
 def prepare() -> None:
     """Let standard output and error write what they can't encode as escapes, `\\u2264`.
 
-    Those are read back where they stand in strings of JSON.  Standard input may begin with a byte
-    order mark, and what is not text there is shown as such, not an error.
+    Standard input may begin with a byte order mark, and what is not text there is shown as such,
+    not an error.
     """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by who started us; no other file may take its place
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
     codecs.register_error("rvm", _escaped)
     for out in (sys.stdout, sys.stderr):
         if isinstance(out, TextIOWrapper):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import rich_click as click
 from click.shell_completion import CompletionItem
 
+from rvm_tools.streams import json_text
+
 
 def _codes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from rvm_tools.explanations import explanations
@@ -21,7 +23,6 @@ def _codes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(code: str | None, as_json: bool) -> None:
     """Explain a diagnostic by its code, such as A013; without one, list all of them."""
-    import json
     from difflib import get_close_matches
 
     from rvm.faults import UsageError
@@ -30,7 +31,7 @@ def command(code: str | None, as_json: bool) -> None:
     known = explanations()
     if code is None:
         if as_json:
-            click.echo(json.dumps({c: e.title for c, e in known.items()}, ensure_ascii=False))
+            click.echo(json_text({c: e.title for c, e in known.items()}))
         else:
             click.echo("\n".join(f"{c}  {e.title}" for c, e in known.items()))
         return
@@ -45,8 +46,6 @@ def command(code: str | None, as_json: bool) -> None:
             hint=f"near it: {', '.join(near)}" if near else "`rvm explain` lists them all",
         )
     if as_json:
-        click.echo(
-            json.dumps({"code": code, "title": found.title, "text": found.text}, ensure_ascii=False)
-        )
+        click.echo(json_text({"code": code, "title": found.title, "text": found.text}))
         return
     click.echo(f"{code}: {found.title}\n\n{found.text}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,6 +28,7 @@ from rvm_tools.debug.session import Session
 from rvm_tools.debug.views import arrive
 from rvm_tools.messages import end, errors_as_json
 from rvm_tools.requests import FunctionRequest
+from rvm_tools.streams import json_text
 from rvm_tools.trace.energy import Model
 from rvm_tools.trace.energy_models import model
 
@@ -65,7 +65,7 @@ def debug(request: DebugRequest) -> None:
         try:
             used, session = model(request.energy), open_session(request)
         except RvmError as error:
-            click.echo(json.dumps(errors_as_json(error), ensure_ascii=False))
+            click.echo(json_text(errors_as_json(error)))
             end(error.exit_code)
         _as_json(session, request, used)
         return
@@ -132,7 +132,7 @@ def _as_json(session: Session, request: DebugRequest, used: Model) -> None:
         "work": session.work,
         "length": session.length,
     }
-    click.echo(json.dumps(out, ensure_ascii=False, default=str))
+    click.echo(json_text(out, default=str))
     failed = next((a.error.exit_code for a in answers if a.error is not None), 0)
     if failed:
         end(failed)

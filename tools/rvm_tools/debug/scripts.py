@@ -29,7 +29,7 @@ def read_script(file: str) -> list[str]:
 
     UsageError U044 if it was saved and is not whole, or if it holds no command.
     """
-    lines = read_text(file).splitlines()
+    lines = read_text(file, is_source=False).splitlines()
     saved = bool(lines) and (lines[0].startswith(_HEAD) or _END.match(lines[-1]) is not None)
     if saved and (len(lines) < 2 or lines[-1] != _end(lines[:-1])):
         raise UsageError(

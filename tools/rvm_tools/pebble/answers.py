@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -33,6 +32,7 @@ from rvm_tools.pebble.report import (
 from rvm_tools.pebble.request import BUDGETS, PebbleRequest, in_options, request_of
 from rvm_tools.programs import unreadable, unwritable, written
 from rvm_tools.runs import page_width
+from rvm_tools.streams import json_text
 
 _LINES = 24
 """The number of lines of a picture if there is no terminal."""
@@ -46,7 +46,7 @@ def answer(given: dict[str, Any]) -> None:
     except RvmError as error:
         if not given["as_json"]:
             raise in_options(error) from None
-        click.echo(json.dumps(errors_as_json(in_options(error)), ensure_ascii=False))
+        click.echo(json_text(errors_as_json(in_options(error))))
         end(error.exit_code)
 
 
@@ -230,7 +230,7 @@ class _Answer:
             if self.request.actions and plan is not None:
                 _stream(f"{line}\n" for line in _lines(plan))
             return
-        text = json.dumps(finite(self.object), ensure_ascii=False)
+        text = json_text(finite(self.object))
         if not self.request.actions or plan is None:
             click.echo(text)
             return
@@ -255,7 +255,7 @@ def _lines(plan: Plan | DagPlan) -> Iterator[str]:
 def _listed(plan: Plan | DagPlan) -> Iterator[str]:
     """A schedule as JSON: ["Advance", 0, 1] for an action, "+a" and "-a" for moves on a graph."""
     if isinstance(plan, DagPlan):
-        return (json.dumps(line, ensure_ascii=False) for line in _lines(plan))
+        return (json_text(line) for line in _lines(plan))
     names = [kind.name.capitalize() for kind in Kind]
     found = joined.from_iterable(actions_of(block) for block in plan.blocks())
     return (f'["{names[a.kind]}", {a.start}, {a.stop}]' for a in found)

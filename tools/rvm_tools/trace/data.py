@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator
 from typing import Any
 
+from rvm_tools.streams import json_text
 from rvm_tools.trace.account import SourceLine, Tally
 from rvm_tools.trace.energy import deepest
 from rvm_tools.trace.run import Trace
@@ -16,7 +16,7 @@ from rvm_tools.trace.table import ARITIES, text_of
 
 def as_json(trace: Trace) -> str:
     """One object; see `docs/energy.md` for the meaning of its members."""
-    return json.dumps(_as_object(trace), ensure_ascii=False)
+    return json_text(_as_object(trace))
 
 
 def _as_object(trace: Trace) -> dict[str, Any]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import rich_click as click
 
 from rvm.faults import Fault
 from rvm_tools.messages import end, errors_as_json, show_error
+from rvm_tools.streams import json_text
 from rvm_tools.trace import data, profiles, table
 from rvm_tools.trace.run import Trace, TraceRequest, traced
 
@@ -40,7 +39,7 @@ def trace(request: TraceRequest) -> None:
     except Fault as error:
         if request.form != "json":
             raise
-        click.echo(json.dumps(errors_as_json(error), ensure_ascii=False))
+        click.echo(json_text(errors_as_json(error)))
         end(error.exit_code)
     click.echo(written(found, request.form, request.by))
     if found.interrupted is not None:

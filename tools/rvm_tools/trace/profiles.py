@@ -6,12 +6,12 @@ Formats: the callgrind manual's "Callgrind Format Specification"; "Trace Event F
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from rvm.accounts.counts import Node
+from rvm_tools.streams import json_text
 from rvm_tools.trace.account import CostAccount, SourceLine, Tally, line_of
 from rvm_tools.trace.run import Trace
 
@@ -173,7 +173,7 @@ def speedscope(trace: Trace) -> str:
                 "weights": weights,
             }
         )
-    return json.dumps(
+    return json_text(
         {
             "$schema": _SCHEMA,
             "name": f"{trace.name} {trace.way}",
@@ -181,8 +181,7 @@ def speedscope(trace: Trace) -> str:
             "activeProfileIndex": 0,
             "shared": {"frames": described},
             "profiles": profiles,
-        },
-        ensure_ascii=False,
+        }
     )
 
 
@@ -209,7 +208,7 @@ def perfetto(trace: Trace) -> str:
                 "dur": s.ticks,
             }
         )
-    return json.dumps(
+    return json_text(
         {
             "traceEvents": found,
             "displayTimeUnit": "ns",
@@ -220,6 +219,5 @@ def perfetto(trace: Trace) -> str:
                 "calls left out": slices.left_out,
                 "shortest call shown, in steps": slices.least,
             },
-        },
-        ensure_ascii=False,
+        }
     )
