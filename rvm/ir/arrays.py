@@ -39,7 +39,7 @@ def update(b: Builder, stmt: Update) -> None:
     t = elem_of(cast(Array, stmt.dst.type))
     place = viewed(b, stmt.dst)
     shape, element = elements(b, stmt.value)
-    matching(b, shape, place.dims)
+    matching(b, shape, place.dims, element=element)
     rank = len(shape)
     asked = stmt.op in "*/" and b.checks
     spread = rank < len(place.dims)
@@ -139,8 +139,8 @@ def assign(b: Builder, stmt: Map) -> None:
     for view in views[1:]:
         matching(b, view.dims, views[0].dims, exactly=True)
     found = [elements(b, v) for v in values]
-    for shape, _ in found:
-        matching(b, shape, views[0].dims)
+    for shape, element in found:
+        matching(b, shape, views[0].dims, element=element)
     undoes = b.rounding is not None or b.way > 0
     undone = [elements(b, v) for v in stmt.inverse] if undoes else []
     rounding = [k for k, view in enumerate(views) if not view.elem.is_exact]
@@ -180,7 +180,7 @@ def make(b: Builder, reg: int, value: Expr | None) -> None:
     given = value if others is None else others
     shape, element = ((), None) if given is None else elements(b, given)
     uniform = raw(system(t.elem).zero, t.elem) if value is None else b.uniform
-    matching(b, shape, dims, exactly=others is not None)
+    matching(b, shape, dims, exactly=others is not None, element=element)
     held, rank = b.arrays[reg], len(shape)
     if element is not None and not b.kind.anew:
         inner = element
@@ -305,7 +305,7 @@ def _check(b: Builder, held: View, stmt: Free) -> None:
         b.trouble(TRUE)
         return
     shape, element = elements(b, value)
-    matching(b, shape, held.dims)
+    matching(b, shape, held.dims, element=element)
     t = held.elem
     count, bad = b.variable(I64, "v"), b.variable(I64, "v")
     for variable in (count, bad):

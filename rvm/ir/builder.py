@@ -255,6 +255,12 @@ class Builder(Operations):
         if self._troubles == before:
             del self.items[begun:]
 
+    def may_fail(self, body: Callable[[], object]) -> bool:
+        """Whether code, which is not appended, may have trouble."""
+        before = self._troubles
+        self.inside(body)
+        return self._troubles > before
+
     def everywhere(self, dims: Sequence[Node], body: Callable[[Indices], object]) -> None:
         """Execute `body` at all indices, or, if it bails out at any, at none.
 

@@ -41,14 +41,32 @@ FEW, MANY = 8, 32
 
 
 def matching(
-    b: Builder, shape: Sequence[Node], dims: Sequence[Node], exactly: bool = False
+    b: Builder,
+    shape: Sequence[Node],
+    dims: Sequence[Node],
+    exactly: bool = False,
+    element: Element | None = None,
 ) -> None:
-    """Trouble unless a shape equals the last axes of another."""
+    """Trouble unless a shape equals the last axes of another.
+
+    An array with this `element` is repeated along the other axes.
+    """
     if len(shape) > len(dims) or (exactly and len(shape) != len(dims)):
         raise Unprintable
     for x, y in zip(shape, dims[len(dims) - len(shape) :], strict=True):
         if x is not y and not (x.op == y.op and not x.args and x.aux == y.aux):
             b.trouble(b.op("ne", x, y))
+    if element is not None and shape:
+        repeated(b, (tuple(shape), element), dims[: len(dims) - len(shape)])
+
+
+def repeated(b: Builder, found: Found, times: Sequence[Node]) -> None:
+    """Trouble if an array is repeated no times, and its elements, then asked for by nobody, may
+    have trouble: the reference engine computes them."""
+    shape, element = found
+    if times and b.may_fail(lambda: element((b.i64(0),) * len(shape))):
+        for n in times:
+            b.trouble(b.op("eq", n, b.i64(0)))
 
 
 def elements(b: Builder, node: Expr) -> Found:
@@ -76,11 +94,14 @@ def _elements(b: Builder, node: Expr) -> Found:
         case Apply("outer", (a, c)):
             (rows, left), (columns, right) = elements(b, a), elements(b, c)
             times = _binary(b, "*", a, c)
+            repeated(b, (rows, left), columns)
+            repeated(b, (columns, right), rows)
             return (*rows, *columns), lambda i: times(left(i[:1]), right(i[1:]))
         case Apply("spread_like", (g, x)):
             shape, inner = elements(b, g)
-            like, _ = elements(b, x)
-            matching(b, shape, like)
+            like, other = elements(b, x)
+            b.surely(like, other)
+            matching(b, shape, like, element=inner)
             return like, lambda i: inner(i[len(i) - len(shape) :])
         case Apply("sum_like", (g, x)):
             return _summed_like(b, g, x)
@@ -104,19 +125,20 @@ def _pointwise(b: Builder, fn: str, args: Sequence[Expr]) -> Found:
     body = body_of(fn, tuple(elem_of(type_of(a)) for a in args))
     found = [elements(b, a) for a in args]
     shape = max((s for s, _ in found), key=len)
-    for other, _ in found:
+    for other, element in found:
         if other is not shape:
-            matching(b, other, shape)
+            matching(b, other, shape, element=element)
     return shape, lambda i: b.put(body, *(e(i[len(i) - len(s) :]) for s, e in found))
 
 
 def _summed_like(b: Builder, g: Expr, x: Expr) -> Found:
     """`g` summed over the axes that `x` does not have; where `x` is longer, repeated."""
     shape, inner = elements(b, g)
-    like, _ = elements(b, x)
+    like, other = elements(b, x)
+    b.surely(like, other)
     lead = len(shape) - len(like)
     if lead < 0:
-        matching(b, shape, like)
+        matching(b, shape, like, element=inner)
         return like, lambda i: inner(i[len(i) - len(shape) :])
     matching(b, like, shape)
     if not lead:
@@ -135,6 +157,8 @@ def _gather(b: Builder, x: Expr, idx: Expr) -> Found:
     (length,), inner = elements(b, x)
     shape, which = elements(b, idx)
     t = elem_of(type_of(idx))
+    # Elements at no index are computed, too.
+    b.surely((length,), inner)
 
     def element(i: Indices) -> Parts:
         k = widened(b, cast(Node, which(i)), t)
@@ -153,6 +177,8 @@ def _product(b: Builder, x: Expr, y: Expr, large: int) -> Found:
         b.trouble(b.op("ugt", count, b.i64(large)))
     n = len(rows) - 1
     t, times = _factors(b, x, y)
+    repeated(b, (rows, left), columns[1:])
+    repeated(b, (columns, right), rows[:-1])
 
     def term(i: Indices, at: Indices) -> Parts:
         return times(left((*i[:n], *at)), right((*at, *i[n:])))
