@@ -6,6 +6,7 @@ Each form is written once, forwards; `undo` inverts what a routine became.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 from rvm.expr import OPPOSITES, Apply, Const, Expr, Place
 from rvm.isa import FUNCTIONS, TypeFault, apply, invert_instr, typed
@@ -332,7 +333,7 @@ class Blocks(Holding):
         step = bound("by", stat.step) if stat.step is not None else Const(1, I64)
         lo = self._held(stat, f"{name}.lo", first)
         by = self._held(stat, f"{name}.step", step)
-        stop = apply("for_end", lo, last, _negative(by) if stat.down else by)
+        stop = apply("for_end", lo, last, self._negative(by, stat) if stat.down else by)
         end = self._local(stat, f"{name}.end", stop)
         var = self._local(stat, name, lo)
         self.scope.names[name] = Slot(var.reg, I64)
@@ -382,6 +383,15 @@ class Blocks(Holding):
                 hint="the variable of a `for` is a new ancilla",
             )
             raise Rejected
+
+    def _negative(self, step: Expr, stat: For) -> Expr:
+        """Minus the step of a loop, which must be an i64."""
+        if not isinstance(step, Const):
+            return apply("turned", step, Const(True, BOOL))
+        if step.value == -(1 << 63):
+            message = f"the step {step.value} has no negative that is an i64"
+            self.reject("A041", message, cast(Node, stat.step))
+        return Const(-step.value, I64)
 
     def _integer(self, node: Node) -> Expr:
         """A bound of a `for`, typed."""
@@ -501,10 +511,3 @@ def _negated(cond: Expr) -> Expr:
         if fn is not None and is_total:
             return apply(fn, *cond.args)
     return apply("not", cond)
-
-
-def _negative(step: Expr) -> Expr:
-    """Minus a typed integer."""
-    if isinstance(step, Const):
-        return Const(-step.value, I64)
-    return apply("neg", step)

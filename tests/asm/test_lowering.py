@@ -121,7 +121,7 @@ def test_for_holds_its_bounds() -> None:
     assert strict("for i = x downto y step n\nend") == [
         "alloc i.lo: i64 = x",
         "alloc i.step: i64 = n",
-        "alloc i.end: i64 = for_end(i.lo, y, -i.step)",
+        "alloc i.end: i64 = for_end(i.lo, y, turned(i.step, true))",
         "alloc i: i64 = i.lo",
         "L1: br i.lo == i.end, L4",
         "L2: cf i != i.lo, L3",
@@ -129,7 +129,7 @@ def test_for_holds_its_bounds() -> None:
         "L3: br i != i.end, L2",
         "L4: cf i.lo == i.end, L1",
         "free i = i.end",
-        "free i.end = for_end(i.lo, y, -i.step)",
+        "free i.end = for_end(i.lo, y, turned(i.step, true))",
         "free i.step = n",
         "free i.lo = x",
     ]

@@ -119,6 +119,64 @@ def test_loops_near_the_limits() -> None:
         assert [text for _, text in there_and_back[1][0]] == [str(v) for v in inputs.values()]
 
 
+BOUNDS = (LOW, LOW + 1, -2, -1, 0, 1, 2, HIGH - 1, HIGH)
+STEPS = (LOW, LOW + 1, -(1 << 62), -3, -1, 0, 1, 2, 1 << 62, HIGH - 1, HIGH)
+COUNTING = """func main(first: i64, last: i64, by: i64, count: i64, sum: i64, y: f64, x: f64)
+    for i = first {} last step {}
+        inc count
+        add sum, i
+        add y, x * f64(i & 7)
+    end
+"""
+
+
+def expected(a: int, b: int, step: int, down: bool) -> list[int] | str:
+    """What a loop visits, or the code of its error."""
+    if down and step == LOW:
+        return "R009"
+    by = -step if down else step
+    if not by:
+        return "R015"
+    want = range(a, b + (1 if by > 0 else -1), by)
+    return "R015" if want and not (len(want) * by) % (1 << 64) else list(want)
+
+
+@pytest.mark.parametrize("way", ["to", "downto"])
+@pytest.mark.parametrize("engine", executing())
+@sized
+def test_bounds_and_steps_at_the_limits(engine: str, way: str) -> None:
+    """Forwards, backwards, and with a gradient, the step at run time or a constant."""
+    rng, down = random.Random(engine + way), way == "downto"
+    cases = [(a, b, s) for a in BOUNDS for b in BOUNDS for s in STEPS]
+    for a, b, step in rng.sample(cases, part(len(cases) // 3)):
+        if abs(b - a) > 9 * abs(step or 1 << 63):
+            continue
+        want = expected(a, b, step, down)
+        written = [step] if step and not (down and step == LOW) else []
+        for by in ("by", *written):
+            f = rvm.assemble(COUNTING.format(way, by)).main
+            at = {"first": a, "last": b, "by": step, "count": 0, "sum": 0, "y": 0.0, "x": 0.5}
+            if isinstance(want, str):
+                with pytest.raises(RvmError) as caught:
+                    f(engine=engine, **at)
+                assert caught.value.code == want, (a, b, step)
+                continue
+            found = f(engine=engine, **at)
+            weight = sum(v & 7 for v in want)
+            total = (sum(want) - LOW) % (1 << 64) + LOW
+            assert (found["count"], found["sum"]) == (len(want), total), (a, b, step)
+            assert found.y == 0.5 * weight
+            assert (~f)(engine=engine, **found) == at
+            if rng.random() < 0.3:
+                assert f.grad(loss="y", engine=engine, **at).x == weight
+
+
+def test_a_written_step_without_a_negative() -> None:
+    with pytest.raises(RvmError) as caught:
+        rvm.assemble(COUNTING.format("downto", LOW))
+    assert caught.value.code == "A041"
+
+
 @pytest.mark.parametrize("step", [1, 2, 1 << 62])
 def test_a_loop_all_round_is_refused(step: int) -> None:
     """Behind the last it would be at the first again, as a loop that visits nothing is."""
