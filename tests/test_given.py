@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import math
 import random
 import re
@@ -266,6 +267,43 @@ NO_PARTS = (
 """Complex numbers whose parts are no f64."""
 BESIDE = ("0", "0.5", "-1", "1e300", "true", "2+1j", "3'fixed")
 """Cells of other columns, which make no difference."""
+
+
+@pytest.mark.parametrize("text", NO_PARTS)
+def test_programs_refuse_the_same_literals(text: str, tmp_path: Path) -> None:
+    """In the assembly language, in pure functions and in Python, a number of parts too."""
+    for written in (text, text.replace("9007199254740993", "0x20000000000001")):
+        if "0x20000000000001j" in written:
+            continue  # no number
+        typed = written if written[0] != "(" or "'" in written else f"{written}'c128"
+        texts = {"a.rasm": f"func f(y: c128)\n    add y, {typed}\n"}
+        if written[0] != "(":
+            texts["b.pure"] = f"def f(x: c128) = x + ({written})\n"
+            texts["c.py"] = f"@rvm.reversible\ndef f(y: rvm.c128):\n    y += {written}\nf(0j)\n"
+        for name, source in texts.items():
+            path = tmp_path / name
+            path.write_text(source, "utf-8")
+            with pytest.raises(rvm.AssemblyError) as caught:
+                if path.suffix == ".py":
+                    lines = dict(enumerate(source.splitlines(keepends=True)))
+                    linecache.cache[str(path)] = (
+                        len(source),
+                        None,
+                        list(lines.values()),
+                        str(path),
+                    )
+                    exec(compile(source, str(path), "exec"), {"rvm": rvm, "nan": math.nan})
+                else:
+                    rvm.load(path)
+            assert [d.code for d in caught.value.diagnostics] == ["A041"], (name, source)
+
+
+@pytest.mark.parametrize(
+    "text", ["9007199254740992j", "9007199254740993.0j", "0.1j", "-2j", "3+4j"]
+)
+def test_programs_take_the_other_literals(text: str) -> None:
+    f = rvm.assemble(f"func f(y: c128)\n    add y, {text}\n").f
+    assert f(y=0j).y == complex(text)
 
 
 def through_files(t: Scalar, folder: Path) -> dict[str, Callable[[str], list[Any]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from decimal import Decimal
 from functools import cache
 from typing import Any, NoReturn
@@ -11,7 +11,7 @@ from rvm.isa import FUNCTIONS
 from rvm_asm.cursor import Bad, Cursor
 from rvm_asm.habits import SHAPE
 from rvm_asm.lexer import CHARACTER, NAME, NEWLINE, NUMBER, QUOTE, STRING
-from rvm_asm.literals import WORDS, number
+from rvm_asm.literals import WORDS, by_parts, number
 from rvm_asm.names import RESERVED
 from rvm_asm.nodes import (
     Application,
@@ -83,7 +83,7 @@ class ExpressionParser(Cursor):
             # `**` is right associative and takes a sign on its right.
             right = self.expression(POWER - 1 if binding == POWER else binding)
             # With the brackets that an operand stands in, which leave no node.
-            left = _joined(sign, left, right, first, self.last_end())
+            left = self._joined(sign, left, right, first, self.last_end())
             if binding == COMPARE and BINARY.get(texts[self.i]) == COMPARE:
                 self.report.error(
                     "A002",
@@ -134,7 +134,7 @@ class ExpressionParser(Cursor):
         raise Bad
 
     def _number(self, text: str, start: int) -> Any:
-        value = number(text)
+        value = self._fitting(number, text, start=start, end=start + len(text))
         if value is None:
             self.report.error(
                 "A041",
@@ -145,6 +145,14 @@ class ExpressionParser(Cursor):
             )
             raise Bad
         return value
+
+    def _fitting(self, f: Callable[..., Any], *args: Any, start: int, end: int) -> Any:
+        """What a function makes of literals; an error where it raises a ValueError."""
+        try:
+            return f(*args)
+        except ValueError as error:
+            self.report.error("A041", str(error), start, end)
+            raise Bad from None
 
     def _signed(self, sign: str, start: int) -> Node:
         first = self.i
@@ -159,6 +167,24 @@ class ExpressionParser(Cursor):
         ):
             return Lit(_negated(arg.value), start, arg.end, arg.type)
         return Operator(PREFIX[sign], [arg], start, self.last_end())
+
+    def _joined(self, sign: str, left: Node, right: Node, start: int, end: int) -> Node:
+        """A binary operation; `2 - 2.3j` of bare literals is one complex literal."""
+        if (
+            sign in ("+", "-")
+            and _is_real(left)
+            and isinstance(right, Lit)
+            and right.type is None
+            and isinstance(right.value, complex)
+            and right.value.real == 0.0
+        ):
+            imag = right.value.imag if sign == "+" else -right.value.imag
+            return Lit(self._complex(left, imag, left.end), start, end)
+        return Operator(sign, [left, right], start, end)
+
+    def _complex(self, re: Any, im: Any, end: int) -> Any:
+        """A complex number by a literal and an imaginary part; errors are at what ends there."""
+        return self._fitting(by_parts, re.value, im, start=re.start, end=end)
 
     def _parenthesis(self, start: int) -> Node:
         inner = self.expression()
@@ -176,8 +202,8 @@ class ExpressionParser(Cursor):
                     hint="a complex literal by its parts is `(1.0, -0.0)'c128`",
                 )
                 raise Bad
-            value = complex(inner.value, second.value)  # type: ignore[union-attr]
-            return self._typed_literal(value, start)
+            imag: Any = second
+            return self._typed_literal(self._complex(inner, imag.value, imag.end), start)
         self.expect(")")
         return inner
 
@@ -331,7 +357,8 @@ class ExpressionParser(Cursor):
         name = self.word("a type")
         frac: int | None = None
         if name.text == "fixed" and self.accept("("):
-            bits = number(self.texts[self.i]) if self.kinds[self.i] == NUMBER else None
+            text, at = self.texts[self.i], self.starts[self.i]
+            bits = self._number(text, at) if self.kinds[self.i] == NUMBER else None
             if not isinstance(bits, int):
                 self.fail("the number of fraction bits")
             frac = bits
@@ -394,22 +421,3 @@ def _is_real(node: Node) -> bool:
         and isinstance(node.value, int | float | Decimal)
         and not isinstance(node.value, bool)
     )
-
-
-def _joined(sign: str, left: Node, right: Node, start: int, end: int) -> Node:
-    """A binary operation; `2 - 2.3j` of bare literals is one complex literal."""
-    if (
-        sign in ("+", "-")
-        and _is_real(left)
-        and isinstance(right, Lit)
-        and right.type is None
-        and isinstance(right.value, complex)
-        and right.value.real == 0.0
-    ):
-        try:
-            real = float(left.value)  # type: ignore[union-attr]
-        except OverflowError:
-            real = math.inf
-        imag = right.value.imag if sign == "+" else -right.value.imag
-        return Lit(complex(real, imag), start, end)
-    return Operator(sign, [left, right], start, end)

@@ -13,7 +13,8 @@ from typing import Any
 
 from rvm.expr import Const
 from rvm.numbers import system
-from rvm.types import Scalar
+from rvm.numbers.floats import rounded
+from rvm.types import F64, Scalar
 
 WORDS = {"true": True, "false": False, "inf": math.inf, "nan": math.nan}
 """Literals that are words."""
@@ -26,11 +27,14 @@ _EXACT_DIGITS = 17
 
 
 def number(text: str) -> Any:
-    """The value of a numeric literal; None if it is larger than any number."""
+    """The value of a numeric literal; None if it is larger than any number.
+
+    ValueError if it is imaginary and the part is a whole number that no f64 is.
+    """
     plain = text.replace("_", "")
     if plain[-1] == "j":
-        imag = float(plain[:-1])
-        return None if math.isinf(imag) else complex(0.0, imag)
+        imag = number(plain[:-1])
+        return None if imag is None else complex(0.0, rounded(imag, F64))
     if plain.isdigit():
         return int(plain) if len(plain) <= _MAX_DIGITS else None
     if plain[1:2] in ("x", "X", "b", "B", "o", "O"):
@@ -41,6 +45,11 @@ def number(text: str) -> Any:
     if len(plain) > _EXACT_DIGITS and "e" not in plain and "E" not in plain:
         return Decimal(plain)
     return value
+
+
+def by_parts(re: Any, im: Any) -> complex:
+    """A complex number by its parts, as literals; ValueError for a whole number that no f64 is."""
+    return complex(rounded(re, F64), rounded(im, F64))
 
 
 def raw_constant(value: Any, t: Scalar) -> Any:

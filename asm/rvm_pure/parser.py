@@ -451,10 +451,13 @@ class TermParser(Cursor):
 
     def _number(self, start: int) -> Num:
         text, _, elem = self.texts[self.i].partition("'")
-        value = number(text)
+        what = f"there is no type `{elem}`" if elem else "the number is too large"
+        try:
+            value = number(text)
+        except ValueError as error:
+            value, what = None, str(error)
         self.i += 1
         if value is None or (elem and elem not in SCALARS):
-            what = f"there is no type `{elem}`" if elem else "the number is too large"
             self.report.error("A041", what, start, self.last_end())
             raise Bad
         return Num(value, elem, start=start, end=self.last_end())

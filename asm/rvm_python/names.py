@@ -10,11 +10,14 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
+from rvm_asm.literals import number
 from rvm_asm.messages import Reporter, did_you_mean
 
 from rvm.library import vocabulary
 from rvm.library.generic import GenericFunction
 from rvm.library.handle import Library
+from rvm.numbers.floats import rounded
+from rvm.types import F64
 from rvm_python.changes import shown
 from rvm_python.messages import INSTEAD, OUTSIDE, REFUSED, UNREAD
 from rvm_python.scope import MISSING, Local, Outside, Shorthand, Variable, constant
@@ -95,6 +98,8 @@ class Names:
     def constant(self, e: ast.expr) -> Any:
         """The value of an expression of constants, computed by Python; MISSING if it is none."""
         match e:
+            case ast.Constant(float() | complex()):
+                return self._written(e)
             case ast.Constant(value):
                 return constant(value)
             case ast.Name(name) if name in self.names or name in self.spoiled:
@@ -134,6 +139,19 @@ class Names:
                     return self.constant(body if chosen else orelse)
         return MISSING
 
+    def _written(self, e: ast.Constant) -> Any:
+        """The value of a real or imaginary literal, refused if Python has rounded it too far."""
+        start, end = (at - self.base for at in self.at(e))
+        text = self.source.text[start:end].lower()
+        try:
+            fits, said = number(text) is not None, ""
+        except ValueError as error:
+            fits, said = False, str(error)
+        if not fits:
+            hint = "" if said else "infinity is `math.inf`"
+            self.refuse("A041", said or f"the number {text[:20]}… is too large", e, hint)
+        return e.value
+
     def _folded(self, e: ast.expr, op: type[ast.AST], parts: Sequence[ast.expr]) -> Any:
         values = [self.constant(p) for p in parts]
         if any(v is MISSING or isinstance(v, tuple) for v in values):
@@ -143,6 +161,10 @@ class Names:
             if by > MAX_BITS or by * max(1, base.bit_length() * (op is ast.Pow)) > MAX_BITS:
                 self.refuse("A041", "the number is too large", e)
         try:
+            if isinstance(e, ast.BinOp) and any(type(v) in (float, complex) for v in values):
+                for v in values:
+                    if type(v) is int:
+                        rounded(v, F64)  # what Python would round without a word
             return _FOLDED[op](*values)
         except (ArithmeticError, ValueError, TypeError) as error:
             self.refuse("A041", f"`{shown(e)}` has no value: {error}", e)
