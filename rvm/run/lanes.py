@@ -28,7 +28,7 @@ from rvm.program import Function, Program
 from rvm.run.binding import outside
 from rvm.run.bits import with_bits
 from rvm.run.raw import Run
-from rvm.state import Options
+from rvm.state import Options, byte_size
 from rvm.types import Array, Stack, elem_of
 
 CACHE_DOUBLES = 1 << 17
@@ -198,10 +198,23 @@ class Batch:
         """The engine that runs lanes together: "native" or "vector"; "" to run them one by one."""
         if options.strict or acts_outside(self.code) or not self.size:
             return ""
+        if options.max_memory is not None and self._begun() > options.max_memory:
+            return ""
         engine = options.engine
         if engine == "auto":
             engine = lanes_engine(self.code, options)
         return "" if engine == "vector" and options.max_memory is not None else engine
+
+    def _begun(self) -> int:
+        """The bytes that a lane holds at its beginning, at most."""
+        total = 0
+        for k, one in enumerate(self.shared):
+            lanes = self.given.get(k)
+            if isinstance(lanes, list):
+                total += max(map(byte_size, lanes))
+            else:
+                total += byte_size(one if lanes is None else lanes[0])
+        return total
 
     def _natively(self, options: Options, block: int | None) -> NDArray[np.bool_]:
         from rvm.engines.native.lanes import Batch as Runs

@@ -137,6 +137,14 @@ class Machine:
         self._engine: Engine = engine_of(options.engine)
         self._counts: Counts | None = None
         self.state = State(Frame(code, regs), options)
+        live, limit = self.state.account.live_bytes, options.max_memory
+        if limit is not None and live > limit:
+            raise LimitError(
+                "R011",
+                "the inputs are larger than the memory limit",
+                values={"live bytes": live, "limit": limit},
+                hint="raise it with max_memory= or --max-memory",
+            )
         self.work = 0
         """The number of ticks executed so far, in both directions."""
         changed = image_of(program).inout[code.name] if self._forgets else ()

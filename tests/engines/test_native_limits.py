@@ -123,7 +123,7 @@ func main(p: i64, n: i64)
 
 
 @examples(30)
-@given(st.integers(0, 20_000))
+@given(st.integers(16, 20_000))
 def test_a_limit_on_memory_stops_where_stepping_would(limit: int) -> None:
     program = rvm.assemble(MEMORY)
     seen: list[tuple[Any, ...]] = []

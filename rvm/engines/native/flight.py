@@ -57,7 +57,10 @@ class Flight:
         gaps: Gaps | None = None,
         frames: int = 1,
     ) -> None:
-        """Run from so many live bytes and frames, and with a strict log if there is one."""
+        """Run from so many live bytes and frames, and with a strict log if there is one.
+
+        What holds too much already is left to the machine.
+        """
         if gaps is not None:
             gaps.begin()
         self.bits = options.bits
@@ -80,7 +83,9 @@ class Flight:
         for cell in self.root.cells:
             cell.fill()
         large = large_stack() if self.root.deep else None
-        if large is None:
+        if options.max_memory is not None and live > options.max_memory:
+            self.how = context.STOPPED
+        elif large is None:
             self.how = self.root.run(_address(self.slots), _address(self.fields))
         else:
             FIELD.pack_into(self.fields, FIELD.size * context.DEEPEST, large.floor)
