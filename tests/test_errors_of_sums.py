@@ -137,3 +137,59 @@ def test_what_is_exact_has_no_error() -> None:
                 0.0,
                 4 * 2.0**-52 * abs(f(y=0.0, x=x).y),
             )
+
+
+FIXED = {
+    # The sizes of the factors, and how many there are.
+    "small": ("fixed(43)", (-1.5, 1.5), (2, 20, 60)),
+    "amplified": ("fixed(43)", (0.4, 0.6, 1.8, 2.1), (12, 60)),
+    "one after the other": ("fixed(20)", (0.4, 0.6, 1.8, 2.1), (30,)),
+    "coarse": ("fixed(8)", (-3.0, 3.0), (2, 5)),
+}
+
+
+@pytest.mark.parametrize("case", FIXED)
+def test_products_of_fixed_point_numbers(case: str) -> None:
+    """Each product is rounded, and the error grows by the factors that follow."""
+    t, sizes, counts = FIXED[case]
+    f = rvm.assemble(f"func f(y: {t}, x: {t}[n])\n    add y, prod(x)\n").f
+    one, rng = 1 << int(t[6:-1]), np.random.default_rng(len(case))
+    for n in counts * 4:
+        if len(sizes) == 2:
+            x = rng.uniform(*sizes, n)
+        else:
+            x = np.r_[rng.uniform(*sizes[:2], n // 2), rng.uniform(*sizes[2:], n - n // 2)]
+            if case == "amplified":
+                rng.shuffle(x)
+        raw = np.round(x * one).astype(np.int64)
+        found = f(y=0, x=raw, error=True)
+        want = prod((Fraction(int(v), one) for v in raw), start=Fraction(1))
+        off = abs(Fraction(found.y.raw, one) - want)
+        assert off <= Fraction(found.info.error.y), (n, float(off * one))
+        assert found.info.error.y * one < 100 + 30 * off * one, (n, float(off * one))
+
+
+@pytest.mark.parametrize("bits", [0, 8, 20, 43, 62])
+def test_matrix_products_of_fixed_point_numbers(bits: int) -> None:
+    """The terms are rounded one by one, equal ones alike; those of whole numbers are exact."""
+    t, one, rng = f"fixed({bits})", 1 << bits, np.random.default_rng(bits)
+    text = f"func f(y: {t}[m, l], v: {t}[m], a: {t}[m, n], b: {t}[n, l], x: {t}[n])\n"
+    f = rvm.assemble(text + "    add y, a @ b\n    add v, a @ x\n").f
+    for n, alike in ((3, False), (40, False), (1000, False), (1000, True)):
+        size = 2.0 ** min(20 - bits / 2, bits, (60 - bits) / 2 - 5)
+        a, b = (
+            np.round(rng.uniform(-size, size, k) * one).astype(np.int64) for k in ((2, n), (n, 2))
+        )
+        if alike:
+            a[:], b[:] = a[0, 0], b[0, 0]
+        given = {"y": np.zeros((2, 2), np.int64), "v": np.zeros(2, np.int64)}
+        found = f(**given, a=a, b=b, x=b[:, 0].copy(), error=True)
+        want = a.astype(object) @ b.astype(object)
+        for i, j in np.ndindex(2, 2):
+            off = abs(Fraction(int(found.y[i, j])) - Fraction(int(want[i, j]), one))
+            assert off <= Fraction(float(found.info.error.y[i, j])) * one, (n, alike, float(off))
+            assert found.info.error.y[i, j] * one <= 8 * n + 8
+        assert (np.abs(found.v - found.y[:, 0]) == 0).all()
+        assert (found.info.error.v * one <= 8 * n + 8).all()
+        whole = f(**given, a=a // one * one, b=b, x=b[:, 0].copy(), error=True)
+        assert not whole.info.error.y.any() and not whole.info.error.v.any()

@@ -131,6 +131,8 @@ class NudgedCode(Code):
                 return self._by_one("within", inner, *_summed(value, row.contracts))
             if rank(value) < rank(value.args[0]):
                 return self._by_one("within", inner, *_multiplied(value))
+        if system(t).grain and (row.contracts or rank(value) < rank(value.args[0])):
+            return self._by_one("within", inner, _rounded(value, row.contracts, t))
         return self._by_one("plain", inner)
 
     def _power(self, moved: Expr, x: Expr, y: Expr) -> Expr:
@@ -280,6 +282,28 @@ def _sum_error(value: Apply, x: Expr, rest: tuple[Expr, ...]) -> Expr:
     high = _cut(x, apply("sum", apply("abs", x)))
     above, below = (apply(value.fn, part, *rest) for part in (high, apply("-", x, high)))
     return apply("+", apply("-", above, value), below)
+
+
+def _rounded(value: Apply, contracts: bool, t: Scalar) -> Expr:
+    """A bound on the rounding error of a product of arrays of fixed-point numbers, or of `prod`.
+
+    It is the distance from the same product in f64, with what that may be off by; in a sum of
+    products no more than a unit for each.  Products of whole numbers are exact.
+    """
+    plain = [apply("f64", x) for x in value.args]
+    lengths = _lengths(value.args[0])
+    terms = lengths[-1] if contracts else reduce(lambda a, b: apply("*", a, b), lengths)
+    count = _real(terms, F64)
+    unit, zero, four, least = (typed(Const(v), F64) for v in (system(t).unit, 0.0, 4.0, 2.0**-52))
+    off = apply("abs", apply("-", apply("f64", value), apply(value.fn, *plain)))
+    # Each factor is rounded to an f64, and each product and sum.
+    size = apply(value.fn, *(apply("abs", x) for x in plain))
+    off = apply("+", off, apply("*", size, apply("*", apply("+", count, four), least)))
+    if contracts:
+        off = apply("min", off, apply("*", count, unit))
+    parts = [apply("sum", apply("abs", apply("-", x, apply("floor", x)))) for x in plain]
+    rounds = apply("!=", reduce(lambda a, b: apply("min", a, b), parts), zero)
+    return apply(str(t), apply("select", rounds, apply("+", off, unit), zero))
 
 
 def _cut(x: Expr, large: Expr) -> Expr:

@@ -7,7 +7,8 @@ are arguments too, without other rounding; what they say depends on the kind:
 - `small`, `product`, `quotient`: also if it is 0 but none of the numbers that it comes from is;
 - `marked`: if a mark is not 0;
 - `sum`: unless the sum of two terms is exact; the numbers are the sum and its terms;
-- `within`: by units of a second number, and by a known rounding error.
+- `within`: by units of a second number, and by a known rounding error; of fixed-point numbers by
+  that number itself.
 
 Rows of the function table are made when they are looked up.
 """
@@ -182,6 +183,8 @@ def _units(
     """
     mixes = (leaf("wmul", other, FACTORS[1]) for other in known)
     way, _, _ = _way(given, steps, reduce(lambda a, b: leaf("wadd", a, b), mixes, x))
+    if kind == "within":
+        return x + leaf("wmul", way, known[0])
     stays = (x > END) | (x < -END)
     if kind == "product":
         stays |= equal(leaf("wmul", x, 1 << frac), leaf("wmul", *known))
