@@ -54,6 +54,39 @@ def test_estimates_of_two_hundred_programs() -> None:
     assert np.quantile(finite, 0.5) < 20 and np.quantile(finite, 0.9) < 200
 
 
+ABSORBING = {
+    "parameter": "x: f64",
+    "ancilla": "alloc x: f64",
+}
+"""Where a small number is that an adjoint reads, and that a large one is added to afterwards."""
+
+
+@pytest.mark.parametrize("place", ABSORBING)
+def test_what_the_check_does_not_see_the_estimate_does(place: str) -> None:
+    """A loss that comes back shows what was absorbed, unless it is large beside that itself."""
+    first = ABSORBING[place]
+    parameters, begin, end = (first, "", "") if ":" in first[:2] else ("u: f64", first, "free x")
+    body = [begin, "add x, z", "add y, x ** 2", "add x, w"]
+    # Not undone in the opposite order, which would keep a copy.
+    body += ["add u, x", "sub x, z", "sub x, w", end] if end else []
+    lines = "".join(f"    {line}\n" for line in body if line)
+    f = rvm.assemble(f"func f(y: f64, z: f64, w: f64, {parameters})\n{lines}").f
+    at = {"z": 0.3, "w": 1e17, parameters[0]: 0.0, "loss": "y"}
+    assert f.grad(y=0.0, **{**at, "w": 1.0}).z == pytest.approx(0.6)
+    for y in (0.0, 1.0, 1e10):
+        with pytest.raises(rvm.InvertibilityError, match="R017"):
+            f.grad(y=y, **at)
+    accepted = f.grad(y=1e12, **at)
+    assert accepted.z == 0.0 and accepted.info.error.z > 0.6
+
+
+def test_what_the_run_forwards_absorbs_is_in_the_estimate() -> None:
+    text = "    add x, z\n    add x, w\n    add y, (x - w) ** 2\n"
+    f = rvm.assemble(f"func f(y: f64, x: f64, z: f64, w: f64)\n{text}").f
+    g = f.grad(y=0.0, x=0.0, z=0.3, w=1e17, loss="y")
+    assert g.z == 0.0 and g.info.error.z > 0.6
+
+
 @thin
 @pytest.mark.parametrize("seed", range(12))
 def test_estimates_see_what_is_lost(seed: int) -> None:
