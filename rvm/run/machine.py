@@ -547,6 +547,7 @@ class Machine:
         """A machine on a copy of a state, which tells nobody."""
         made = type(self).__new__(type(self))
         made.__dict__.update(self.__dict__)
+        made._engine, made._counts = engine_of("python"), None
         made._own = made.on_progress = None
         made.state = deepcopy(state)
         made.state.options = replace(state.options.unseen(), strict=False, max_steps=None)

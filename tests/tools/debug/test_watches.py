@@ -225,9 +225,15 @@ def test_a_watch_stops_at_edits_both_ways_and_shows_the_values() -> None:
             while (stop := session.resume(way)).events:
                 texts.append([e.text.partition("x  ")[2].replace(".0", "") for e in stop.events])
         assert [s.replace(".0", "") for s in shown] == ["0 -> 3", "3 -> 6"]
-        assert texts[:3] == [["0 -> 3"], ["3 -> 6", "6 -> 100"], ["100 -> 103"]]
-        undone = [["103 -> 100  (undone)"], ["100 -> 3  (undone)"], ["3 -> 0  (undone)"]]
+        assert texts[:3] == [["0 -> 3"], ["3 -> 6", "6 -> 100  (edited)"], ["100 -> 103"]]
+        undone = [["103 -> 100  (undone)"], ["100 -> 3  (edit undone)"], ["3 -> 0  (undone)"]]
         assert texts[3:] == undone
+        console, time = Console(session), session.edits[0].time
+        for command in ("last x", "origin x"):
+            session.goto(time + 1)
+            session.goto(time)
+            assert f"edited at t={time}" in console.execute(command).text
+            assert session.time == time - 1
 
 
 def test_a_watchpoint_of_a_call_wakes_after_a_jump_into_it_and_after_restart() -> None:

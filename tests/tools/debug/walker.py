@@ -785,8 +785,9 @@ class Walk:
             self.fail("the saved session is elsewhere", self.time, time, file.read_text())
         olds = list(self.stops.values())
         self.stops = {b.number: olds[k] for k, b in enumerate(self.session.breaks)}
-        calls = {f.call for f in self.truth.moments[time].frames}
-        kept = [w for w in self.watched.values() if w.call in calls]
+        kept = list(self.watched.values())
+        if len(self.session.watches) != len(kept):
+            self.fail("saved watchpoints", len(kept), self.session.watches)
         self.watched = {w.number: kept[k] for k, w in enumerate(self.session.watches)}
 
     def restart(self) -> None:

@@ -51,14 +51,17 @@ def script_of(session: Session) -> str:
         out += [f"goto {time}", f"mark {name}"]
     if here not in session.marks.values():
         out.append(f"goto {here}")
-    depth = len(session.frames) - 1
+    at, last = here, len(session.frames) - 1
+    selected = last
     for w in session.watches:
-        if not w.awake:
-            continue
-        up = depth - w.depth
-        out += [f"up {up}"] if up else []
-        out.append(_watch_line(w))
-        out += [f"down {up}"] if up else []
+        there = here if w.awake else w.within
+        out += [f"goto {there}"] * (there != at)
+        out += [f"frame {w.depth}"] * (there != at or w.depth != selected) + [_watch_line(w)]
+        at, selected = there, w.depth
+    if at != here:
+        out.append(f"goto {here}")
+    elif selected != last:
+        out.append(f"frame {last}")
     return sealed(f"{session.function}, written at t={here}", out)
 
 

@@ -81,6 +81,8 @@ def _leg(session: Session, at: _At) -> tuple[_Link, _At | None]:
     if arrival.reason != "watchpoint":
         why = arrival.error.message if arrival.error else arrival.reason
         return _link(session, name, shown, f"the walk ended: {why}"), None
+    if "edit" in arrival.events[0].data:
+        return _link(session, name, shown, f"edited at t={session.time + 1}"), None
     return _from_instruction(session, at, name, shown)
 
 

@@ -76,6 +76,11 @@ class Watchpoint:
         else:
             self.born = time
 
+    @property
+    def within(self) -> int:
+        """While it sleeps: a time at which its call is active."""
+        return self.ended - 1 if self.ended is not None else (self.born or 0) + 1
+
     def waking(self, direction: int) -> int | None:
         """While it sleeps: the time at which its frame is there again; None if that is never."""
         edge = self.ended if direction < 0 else self.born

@@ -231,7 +231,7 @@ class Traveller:
                 self.version += len(woken(self.watches, journey.direction, state))
                 for w, old in undone:
                     if w.depth < len(self.machine.state.frames):
-                        self._report(w, old, journey, events)
+                        self._report(w, old, journey, events, edit=True)
                 met = self._met(journey, events)
                 state = self.machine.state
                 self._arm(journey)
@@ -276,7 +276,7 @@ class Traveller:
         fired = [t for t in due(self.machine.state) if _is_change(t) or isinstance(t.key, tuple)]
         reason = self._judge(fired, journey, events)
         for w, old in self._stood(journey, edit.after.state(), events):
-            self._report(w, old, journey, events)
+            self._report(w, old, journey, events, edit=True)
         return reason or self._judge([], journey, events)
 
     def _stood(
@@ -384,7 +384,7 @@ class Traveller:
         into them."""
         now, found = self.machine.time, []
         for w in self.watches:
-            within = now if w.awake else (w.ended or 0) - 1
+            within = now if w.awake else w.within
             if w.depth and (w.awake or (w.ended is not None and w.ended <= now)):
                 found.append((w, self._reruns.born(w.depth, within) - 1, within))
         # Not before all are known: this may be interrupted.
@@ -588,13 +588,20 @@ class Traveller:
         elif self._report(w, self._before(journey, w) if w.in_code else w.cell[0], journey, events):
             yield "watchpoint"
 
-    def _report(self, w: Watchpoint, old: Any, journey: Journey, events: list[StopEvent]) -> bool:
+    def _report(
+        self,
+        w: Watchpoint,
+        old: Any,
+        journey: Journey,
+        events: list[StopEvent],
+        edit: bool = False,
+    ) -> bool:
         """Report a watched place's value if it is not the old one; whether that is to be done."""
         state = self.machine.state
         w.cell[0] = new = watched_value(state, w)
         if same(old, new) or not fits(state, w) or passed(w):
             return False
-        events.append(changed(state.frames, w, old, new, journey.direction))
+        events.append(changed(state.frames, w, old, new, journey.direction, edit))
         return True
 
     def _before(self, journey: Journey, w: Watchpoint) -> Any:

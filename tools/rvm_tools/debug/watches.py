@@ -140,16 +140,24 @@ def fits(state: State, watch: Watchpoint) -> bool:
         return True
 
 
-def changed(frames: Sequence[Frame], watch: Watchpoint, old: Any, new: Any, way: int) -> StopEvent:
-    """The report on a watched place that was changed or read; `way` is the direction."""
+def changed(
+    frames: Sequence[Frame],
+    watch: Watchpoint,
+    old: Any,
+    new: Any,
+    way: int,
+    edit: bool = False,
+) -> StopEvent:
+    """The report on a watched place that was changed, perhaps by an edit, or read; `way` is the
+    direction."""
     function = frames[watch.depth].code.function
     t = watch.place.type or function.registers[watch.place.reg].type
     a, b = raw_text(t, old), raw_text(t, new)
     name = f"watchpoint {watch.number}: {watch.text}"
     if watch.reads:
         return StopEvent("watchpoint", f"{name} is read: {a}", watch.number)
-    undone = "" if way > 0 else "  (undone)"
-    data = {"place": watch.text, "old": a, "new": b}
+    undone = ("  (edited)" if edit else "") if way > 0 else f"  ({'edit ' * edit}undone)"
+    data = {"place": watch.text, "old": a, "new": b} | ({"edit": True} if edit else {})
     told = f"{a} -> {b}"
     if isinstance(old, np.ndarray) and old.size > LONG and np.shape(new) == old.shape:
         # Both texts are abbreviated, and may be the same: the elements that differ are told.

@@ -161,6 +161,8 @@ def _write(console: Console, place: str, direction: int) -> None:
         if direction < 0:
             old, new = new, old
         verb = "was written here:" if direction < 0 else "was written:"
+        if "edit" in event.data:
+            verb = f"was edited at t={stop.time + (direction < 0)}:"
         told = event.data.get("elements", f"{old} -> {new}")
         console.out(f"{event.data['place']} {verb} {told}", "changed")
         console.answer.data["write"] = {"place": event.data["place"], "old": old, "new": new}
