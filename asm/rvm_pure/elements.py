@@ -92,10 +92,16 @@ def _broadcast(a: Term, t: Arr, i: Term, names: Names) -> Term:
     if len(own) < rank:
         return a  # It is combined with each row.
     if own[0] == dims(t)[0]:
-        return elem(a, i, names)
-    if own[0] == Size("", 1):
-        return elem(a, Num(0, type=I64), names)
-    raise Hard(a)
+        row = elem(a, i, names)
+    elif own[0] == Size("", 1):
+        row = elem(a, Num(0, type=I64), names)
+    else:
+        raise Hard(a)
+    if dims(row.type or I64) == (Size("", 1),) != dims(t)[1:]:
+        # Combined with a whole row, an array of one element is that element.
+        with suppress(Hard):
+            return elem(row, Num(0, type=I64), names)
+    return row
 
 
 def length(e: Term) -> Term:

@@ -102,10 +102,19 @@ def loop_runs(count: Term) -> Term:
     return Op(">", (count, Num(0, type=I64)), type=BOOL)
 
 
-def without(body: Term, bound: set[str], runs: Term | None, names: Names, out: Lets) -> Term:
+def without(
+    body: Term,
+    bound: set[str],
+    runs: Term | None,
+    names: Names,
+    out: Lets,
+    *,
+    is_function: bool = False,
+) -> Term:
     """A loop's body without what takes work and names nothing that is bound in it.
 
     `runs` is whether the loop runs, if that is known to be a term of what is bound outside of it.
+    In a function of elements a nonlinear function of a number is work, too.
     """
 
     def put(e: Term) -> Var | None:
@@ -115,7 +124,8 @@ def without(body: Term, bound: set[str], runs: Term | None, names: Names, out: L
         out.append((name, e))
         return Var(name, type=e.type, start=e.start, end=e.end)
 
-    return _Body({*bound, *binders(body)}, {}, set(), runs, names, put).without(body)
+    own = {*bound, *binders(body)}
+    return _Body(own, {}, set(), runs, names, put, is_function).without(body)
 
 
 @dataclass

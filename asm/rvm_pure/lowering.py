@@ -337,7 +337,7 @@ class Lowering(States):
         var = Var(i, type=I64, start=e.start, end=e.end)
         one, n = elem(e, var, self.names), self.length(e)
         once: Lets = []
-        one = without(one, {i}, loop_runs(n), self.names, once)
+        one = without(one, {i}, loop_runs(n), self.names, once, is_function=True)
 
         def held(k: int, inner: Env) -> list[Stat]:
             """The loop over what all elements of a broadcast row have in common."""

@@ -16,6 +16,7 @@ from rvm_pure.terms import (
     Names,
     Pattern,
     Term,
+    Var,
     binders,
     rebuild,
     substitute,
@@ -32,9 +33,12 @@ def normal(e: Term, taken: Iterable[str]) -> Term:
     return _inside(substitute(e, {}, names))
 
 
-def _inside(e: Term) -> Term:
+def _inside(e: Term, is_function: bool = False) -> Term:
     found: list[Binding] = []
     body = _hoisted(e, found)
+    while is_function and found and isinstance(body, Var) and body.name == found[-1][0]:
+        # A name for the whole value, as traces have them, says nothing.
+        body = found.pop()[1]
     for p, value, let in reversed(found):
         body = replace(let, pattern=p, value=value, body=body, type=body.type)  # type: ignore[call-arg]
     return body
@@ -48,7 +52,7 @@ def _hoisted(e: Term, out: list[Binding]) -> Term:
         case If(c, a, b):
             return replace(e, cond=_hoisted(c, out), yes=_inside(a), no=_inside(b))
         case Lam(_, b):
-            return replace(e, body=_inside(b))
+            return replace(e, body=_inside(b, True))
         case Loop(init=a, count=n, body=b):
             init, count = _hoisted(a, out), _hoisted(n, out)
             return replace(e, init=init, count=count, body=_inside(b))

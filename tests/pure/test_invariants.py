@@ -15,6 +15,7 @@ from rvm_pure import PureFunction, functions
 from rvm_pure.account import Run, run_of, run_with_adjoints
 from rvm_pure.cost import Cost
 
+import rvm
 from rvm.faults import RvmError
 
 D, K, M = 5, 4, 3
@@ -197,3 +198,29 @@ def test_it_is_explained_with_its_size() -> None:
     case = ONCE["rows"]
     (line,) = made(case.params, case.body).lets
     assert "f64[k], 8 * k bytes" in line and "same in every round" in line
+
+
+COLUMNS: dict[str, Callable[..., Any]] = {
+    "a product": lambda x, w: x * np.exp(w)[:, None],
+    "a sum of one": lambda x, w: np.sum(x * np.exp(w)[:, None], axis=0),
+    "a column on the left": lambda x, w: np.exp(w)[:, None] - x,
+    "a column kept by a reduction": lambda x, w: x * np.exp(np.sum(x, axis=1, keepdims=True)),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_what_columns_have_is_computed_once_for_each_row(name: str) -> None:
+    """A column of nonlinear functions is broadcast over rows: there are as many as rows."""
+    by_numpy = COLUMNS[name]
+    f = rvm.pure(by_numpy, x=rvm.f64["m", "d"], w=rvm.f64["m"])
+    rows, few, many = 4, 3, 11
+    costs = [
+        run_of(f.definition, f._exchanged[f.name], {"m": rows, "d": d}).counted.counts[-1]
+        for d in (few, many)
+    ]
+    assert costs[0] == costs[1] > 0
+    rng = np.random.default_rng(5)
+    x, w = rng.normal(size=(rows, few)), rng.normal(size=rows)
+    assert f(x, w) == pytest.approx(by_numpy(x, w), rel=1e-13)
+    empty = f(np.zeros((rows, 0)), w)
+    assert empty.shape == by_numpy(np.zeros((rows, 0)), w).shape
