@@ -6,6 +6,8 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
+import numpy as np
+
 from rvm.types import I64
 from rvm_pure.recorder import ACTIVE, Recorder, refused
 from rvm_pure.terms import Each, Fold, If, Loop, Prim, Term, Update
@@ -96,5 +98,7 @@ def replicate(n: Any, v: Any) -> Any:
 
 
 def update(x: Any, i: Any, v: Any) -> Any:
-    """An array equal to x except for element i."""
+    """An array equal to x except for element i; a negative number counts from the end."""
+    if isinstance(i, (int, np.integer)) and i < 0:
+        i = x.shape[0] + int(i)
     return x._new(Update(x.term, (term_of(i),), term_of(v)))

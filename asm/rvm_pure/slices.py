@@ -41,10 +41,19 @@ def _span(n: Term, start: End, stop: End, step: int) -> tuple[Term, Term]:
     if step < 0:
         start = -1 if start is None else start
         first = _end(start, n)
-        from_end = isinstance(start, int) and start < 0
-        apart = plus(n, start + 1) if from_end else Op("+", (first, Num(1)))  # type: ignore[operator]
-        if stop is not None:
-            apart = Op("-", (apart, Op("+", (_end(stop, n), Num(1)))))
+        if isinstance(start, int) and (stop is None or isinstance(stop, int)):
+            # One before the first is where there is no stop; ends that count alike are numbers.
+            end = -1 if stop is None else stop
+            if stop is None or end >= 0:
+                apart = plus(n, start - end) if start < 0 else Num(max(0, start - end))
+            elif start < 0:
+                apart = Num(max(0, start - end))
+            else:
+                apart = Op("-", (Num(start - end), n))
+        else:
+            apart = Op("+", (first, Num(1)))
+            if stop is not None:
+                apart = Op("-", (apart, Op("+", (_end(stop, n), Num(1)))))
     else:
         first = _end(start or 0, n)
         last = n if stop is None else _end(stop, n)
@@ -54,6 +63,8 @@ def _span(n: Term, start: End, stop: End, step: int) -> tuple[Term, Term]:
             apart = plus(n, (stop or 0) - start) if start >= 0 else Num(max(0, (stop or 0) - start))
         elif isinstance(stop, int) and _alike(start or 0, stop):
             apart = Num(max(0, stop - (start or 0)))  # type: ignore[operator]
+    if isinstance(apart, Num):
+        return first, Num(-(-int(apart.value) // abs(step)))
     if abs(step) != 1:
         apart = Op("//", (plus(apart, abs(step) - 1), Num(abs(step))))
     return first, apart

@@ -182,7 +182,9 @@ class Traced:
             return self
         one, rest = keys[0], keys[1:]
         if one is None:
-            return self._new(Prim("replicate", (Num(1), term_of(self._part(rest)))))
+            out = self._new(Prim("replicate", (Num(1), term_of(self._part(rest)))))
+            out.is_shared = self.is_shared = True
+            return out
         if self.ndim == 0:
             raise refused("a number has no elements", "there are more indices than dimensions")
         if isinstance(one, slice):
@@ -239,7 +241,10 @@ class Traced:
             raise refused(
                 f"`astype` is not traced to {np.dtype(dtype)}", f"it is to {', '.join(_TYPES)}"
             )
-        return self._new(Op(name, (self._number().term,)))
+        out = self._new(Op(name, (self._number().term,)))
+        if not copy and scalar_of(self) == SCALARS[name]:
+            out.is_shared = self.is_shared = True
+        return out
 
     def _number(self) -> Traced:
         """The value, with numbers for truth values."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,7 +36,12 @@ def traced(f: Callable[..., Any], params: Sequence[Param], sources: SourceMap) -
     }
     token = ACTIVE.set(recorder)
     try:
-        return recorder.block(lambda: result_of(f, f(**given)))
+        kinds = [p.kind for p in inspect.signature(f).parameters.values()]
+        values = list(zip(kinds, given.items(), strict=True))
+        # By position where that is possible: a function around another may have no names for them.
+        placed = [v for kind, (_, v) in values if kind is not inspect.Parameter.KEYWORD_ONLY]
+        named = {n: v for kind, (n, v) in values if kind is inspect.Parameter.KEYWORD_ONLY}
+        return recorder.block(lambda: result_of(f, f(*placed, **named)))
     finally:
         ACTIVE.reset(token)
 

@@ -1,5 +1,6 @@
 """NumPy functions are accepted as they stand, and give what NumPy gives; what is not says so."""
 
+import functools
 import itertools
 import math
 import operator
@@ -455,3 +456,59 @@ def test_expressions_that_become_too_large_are_made_in_parts() -> None:
     out = program.factors(0.0, x)
     assert out.out == pytest.approx(factors(x), rel=1e-13)
     assert (~program.factors)(**out).out == 0.0
+
+
+VIEWS = """
+y[1:]; y[::-1]; y[None]; y[None, ::2]; y[...]; y[:]; y.T; y.T.T; y.real; y.conj(); +y; -y; y.copy()
+np.expand_dims(y, 0); np.expand_dims(y, 1); np.squeeze(y); np.ravel(y); y.reshape(-1); y.flatten()
+y.reshape(2, 2); np.reshape(y, (4, 1)); np.broadcast_to(y, (4,)); np.broadcast_to(y, (2, 4))
+np.swapaxes(y[None], 0, 1); np.moveaxis(y[None], 0, 1); np.transpose(y); np.flip(y); np.roll(y, 1)
+y.astype(float); y.astype(float, copy=False); np.take(y, [0, 1]); y[[0, 1]]; np.real(y); np.copy(y)
+np.diagonal(y[None]); np.concatenate([y]); np.stack([y]); y * 1; np.where(y > 0, y, y); y.clip(0)
+"""
+
+
+@pytest.mark.parametrize(
+    "text", [t for t in map(str.strip, VIEWS.replace("\n", ";").split(";")) if t]
+)
+def test_a_change_in_place_is_seen_where_numpy_sees_it(text: str) -> None:
+    """Of an array and a view of it, whichever is changed; or it is refused."""
+    for changed in "yz":
+        for returned in "yz":
+            names: dict[str, Any] = {"np": np}
+            lines = ["y = x * 1", f"z = {text}", f"{changed} += 1", f"return {returned}"]
+            exec("def f(x):\n" + "".join(f"    {line}\n" for line in lines), names)
+            try:
+                want = names["f"](X)
+            except (TypeError, ValueError):  # a view that is read-only
+                continue
+            try:
+                have = rvm.pure(names["f"], x="f64[4]")(X)
+            except UsageError as error:
+                assert error.code == "U060"
+                continue
+            np.testing.assert_array_equal(have, want)
+
+
+def test_ends_of_slices_that_are_numbers() -> None:
+    """Of arrays whose length only the call tells: as many elements as NumPy's."""
+    ends = (None, 0, 1, 2, -1, -2, -3)
+    for start, stop, step in itertools.product(ends, ends, (1, 2, 3, -1, -2, -3)):
+        if (start or 0) < 0 <= (stop or 0) or (stop or 0) < 0 <= (start or 0):
+            continue  # counted from both ends, which a length says
+        f = rvm.pure(lambda x: x[start:stop:step] * 1.0, x="f64[n]")  # noqa: B023
+        np.testing.assert_array_equal(f(X), X[start:stop:step], f"{start}:{stop}:{step}")
+
+
+def test_parameters_are_passed_as_python_passes_them() -> None:
+    def keyword(x: Any, *, a: Any) -> Any:
+        return x * a
+
+    @functools.wraps(keyword)
+    def around(*args: Any, **named: Any) -> Any:
+        return keyword(*args, **named) + 1
+
+    for f, more in ((keyword, 0.0), (around, 1.0)):
+        np.testing.assert_array_equal(rvm.pure(f, x="f64[n]", a="f64")(X, 2.0), X * 2 + more)
+    last = rvm.pure(lambda x: rvm.pure.update(x, -1, 7.0), x="f64[n]")
+    np.testing.assert_array_equal(last(X), [*X[:-1], 7.0])
