@@ -117,6 +117,8 @@ def test_what_is_requested_is_reported(f: Any) -> None:
         told(lambda ask=ask: ask(loss="x", **inputs()), "`x[0]`")
         told(lambda ask=ask: ask(loss="x[9]", **inputs()), "`x[9]`", "[2]")
         told(lambda ask=ask: ask(loss="k", **inputs()), "`k`", "y, x")
+        for odd in ("x[0 1]", "x[0,]", "x[,0]", "x[0,,1]", "x[-1]", "x[1.0]", "x[0][0]", "[0]"):
+            told(lambda ask=ask, odd=odd: ask(loss=odd, **inputs()), f"`{odd}` is not a place")
         told(lambda ask=ask: ask(loss="", **inputs()))
         told(lambda ask=ask: ask(loss=None, **inputs()), "None")
         told(lambda ask=ask: ask(loss=["y"], **inputs()), "['y'] of type list")

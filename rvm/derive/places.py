@@ -12,7 +12,7 @@ from rvm.faults import InputError
 from rvm.program import Function, Layout, Record
 from rvm.types import I64, Scalar, Stack, elem_of, rank_of
 
-_PLACE = re.compile(r"\s*([^\[\]\s]+)\s*(?:\[([\d\s,]*)\])?\s*(\.re|\.im)?\s*")
+_PLACE = re.compile(r"\s*([^\[\]\s]+)\s*(?:\[\s*((?:\d+(?:\s*,\s*\d+)*)?)\s*\])?\s*(\.re|\.im)?\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def find_place(function: Function, text: str) -> Named:
             "I008", f"`{path}` is a record, not a number", hint=f"name one of its fields: {fields}"
         )
     t = function.registers[layout].type
-    at = tuple(int(i) for i in index.split(",") if i.strip()) if index else ()
+    at = tuple(map(int, index.split(","))) if index else ()
     rank = rank_of(t)
     if isinstance(t, Stack) or len(at) != rank:
         shown = "a stack" if isinstance(t, Stack) else f"an array of {count(rank, 'dimension')}"
