@@ -88,15 +88,17 @@ class Armory:
         """The parameters of a callee that hold watched places of the caller.
 
         Arrays share one memory under all their names.  A scalar is copied in and out: a whole
-        register is followed.  Whether an element is the watched one depends on its index, so who
-        arms the frames follows it, see `arm`.
+        register is followed, and what is in a watched whole one.  Whether another element is
+        watched depends on its index, so who arms the frames follows it, see `arm`.
         """
         bound: set[Binding] = set()
         if caller.bindings:
             for k, arg in enumerate(caller.instrs[pc].args):
-                if not isinstance(arg, Place) or (isinstance(arg.type, Scalar) and arg.path):
+                if not isinstance(arg, Place):
                     continue
                 same = [b for b in caller.bindings if b.reg == arg.reg]
+                if isinstance(arg.type, Scalar) and arg.path:
+                    same = [b for b in same if b.owner and b.is_place]
                 bound |= {Binding(b.watch, k, is_place=b.is_place and not arg.path) for b in same}
         return frozenset(bound)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rvm.engines.evaluate import find
-from rvm.expr import Apply, Const, Expr, Index, Place, places, rebuild
+from rvm.expr import Apply, Const, Expr, Index, Place, Span, places, rebuild
 from rvm.faults import RvmError
 from rvm.image import Code
 from rvm.image.traps import Traps
@@ -84,7 +84,7 @@ class TrapRules:
         whole = Place(binding.reg, (), None if isinstance(register.type, Stack) else register.type)
         place = watch.place if binding.owner else whole
         for pc in range(len(code)):
-            if not watch.reads:
+            if not (watch.reads or (binding.owner and binding.is_place)):
                 passed = [p for p in _elements_passed(code, pc) if _meet(p, place, binding)]
                 if passed:
                     test = _touches(passed, watch.place) if binding.owner else None
@@ -183,7 +183,8 @@ def _moved(guard: Expr, reg: int) -> Expr:
 
 
 def _index_test(read: Place, watched: Place) -> Expr | None:
-    """`i == 3 and j == 4` for an element against a fixed one; None where that is not the case."""
+    """`i == 3 and j >= 4 and j < 6` for an element against a fixed one or a slice with steps of 1;
+    None where that is not the case."""
     if len(read.path) != 1 or len(watched.path) != 1:
         return None
     a, b = read.path[0], watched.path[0]
@@ -191,10 +192,16 @@ def _index_test(read: Place, watched: Place) -> Expr | None:
         return None
     out: Expr | None = None
     for i, j in zip(a.items, b.items, strict=True):
-        if not isinstance(i, Expr) or not isinstance(j, Const):
+        if not isinstance(i, Expr) or (isinstance(j, Span) and j.by is not None):
             return None
-        test = typed(Apply("==", (i, Const(j.value))), BOOL)
-        out = test if out is None else typed(Apply("and", (out, test)), BOOL)
+        ends = (("==", j),) if isinstance(j, Expr) else ((">=", j.lo), ("<", j.hi))
+        for op, end in ends:
+            if end is None:
+                continue
+            if not isinstance(end, Const):
+                return None
+            test = typed(Apply(op, (i, Const(end.value))), BOOL)
+            out = test if out is None else typed(Apply("and", (out, test)), BOOL)
     return out
 
 
