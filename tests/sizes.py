@@ -13,7 +13,7 @@ Two hand it over to the marker `wide`, which CI runs after an ordinary run:
 
 - `@wide` on a test that takes seconds, of what other tests look at as well: all of it.
 - `@thin` on a parametrised test: of the cases that the decorators above leave, or else of a few
-  with each value of each parameter, an eighth is ordinary, and CI does another three eighths. What
+  with each value of each parameter, an eighth is ordinary, and CI does another eighth. What
   other cases there are goes to `deep`.
 """
 
@@ -86,8 +86,8 @@ def left_out(items: Iterable[pytest.Item]) -> dict[str, list[pytest.Item]]:
         if cases[0].get_closest_marker("thin"):
             ordinary = [case for case in kept if not case.get_closest_marker("deep")]
             eighth = -(-len(ordinary) // 8)
-            out["wide"] += ordinary[eighth : 4 * eighth]
-            out["deep"] += ordinary[4 * eighth :]
+            out["wide"] += ordinary[eighth : 2 * eighth]
+            out["deep"] += ordinary[2 * eighth :]
     return out
 
 

@@ -187,10 +187,9 @@ class Retraced:
 
     def _mirrored(self, start: int, end: int) -> Sequence[int]:
         """The positions on which a register depends in a range, if that is its own inverse."""
-        (reg,) = self.code[end].changed
         within, kept = range(start, end + 1), list[int]()
         while within:
-            kept = _depended_on(self.code, within, reg)
+            kept = _depended_on(self.code, within, end)
             within = self._around(kept)
         return kept if _is_own_inverse(self.code, kept) else ()
 
@@ -222,8 +221,8 @@ def _keeps_bits(steps: Sequence[Step], finite: bool) -> bool:
     )
 
 
-def _depended_on(code: Sequence[Step], within: range, reg: int) -> list[int]:
-    """The positions of code on which a register depends, from when it is made to when it is freed.
+def _depended_on(code: Sequence[Step], within: range, end: int) -> list[int]:
+    """The positions of code on which a register depends, from when it is made to a free.
 
     Loops and conditionals in which none of these are do not belong to it.  Lengths change only
     where an array is made again.  A register that is made several times, as counters of loops are,
@@ -248,7 +247,7 @@ def _depended_on(code: Sequence[Step], within: range, reg: int) -> list[int]:
         return among[bisect_left(among, low) : bisect_left(among, high)]
 
     kept: set[int] = set()
-    more = set(life(reg, within.start))
+    more = {pc for reg in code[end].changed for pc in life(reg, end)}
     while more:
         kept |= more
         ordered = sorted(kept)
