@@ -15,12 +15,12 @@ from rvm.expr import LENGTHS, Apply, Expr, Place, places, walk
 from rvm.expr import reads as expr_reads
 from rvm.host.once import once
 from rvm.image import image_of
-from rvm.isa import FUNCTIONS
+from rvm.isa import ENDS, FUNCTIONS, MAKES
 from rvm.isa.derivatives import gains, pole_of
 from rvm.isa.functions.formulas import elem
 from rvm.isa.typing import typed
 from rvm.program import Function, Program
-from rvm.stmt import Call, Effect, reads, writes
+from rvm.stmt import Alloc, Call, Effect, Free, Update, reads, values, writes
 from rvm.transform.duals import bar_type, reachable
 from rvm.transform.retraced import Retraced, Step
 from rvm.types import Array, Scalar, elem_of
@@ -36,6 +36,8 @@ def decides(program: Program, name: str) -> bool:
 
 def _find(program: Program, name: str) -> bool:
     functions = [_Function(program, program.function(n)) for n in reachable(program, name)]
+    if any(f.forgets for f in functions):
+        return True
     if not any(f.decisions for f in functions):
         return False
     rounded = {f.name: f.rounded() for f in functions}
@@ -66,8 +68,20 @@ class _Function:
             steps = [self.steps[pc] for pc in kept]
             changed = frozenset().union(*(step.changed for step in steps))
             read = frozenset().union(*(step.read for step in steps))
-            found.append((range(kept[half - 1] + 1, kept[half]), changed, read - changed))
+            live: set[int] = set()
+            for step in steps[:half]:
+                if step.instr.op in MAKES:
+                    live |= step.changed
+                elif step.instr.op in ENDS:
+                    live -= step.changed
+            between = range(kept[half - 1] + 1, kept[half])
+            found.append((between, frozenset(live), read - changed))
         return found
+
+    @property
+    def forgets(self) -> bool:
+        """Whether it drops numbers that round: the run back has zeros for them."""
+        return any(step.instr.op == "drop" and not step.is_exact for step in self.steps)
 
     def sources(self, pc: int, regs: set[int]) -> set[int]:
         """The registers by which the bits of some are known, at a position of the run back."""
@@ -83,7 +97,12 @@ class _Function:
         """
         if all(isinstance(s, Effect) for s in step.stmts):
             return
-        for node in (n for e in step.instr.args if isinstance(e, Expr) for n in walk(e)):
+        registers = self.code.function.registers
+        given = [e for e in step.instr.args if isinstance(e, Expr)]
+        given += [e for s in step.stmts for e in values(s)]
+        if step.instr.op in MAKES:
+            given += [d for reg in step.changed for d in registers[reg].dims if d is not None]
+        for node in (n for e in given for n in walk(e)):
             if isinstance(node, Apply) and node.fn not in LENGTHS and _jumps(node):
                 regs = {p.reg for a in node.args if _rounds(a) for p in expr_reads(a)}
                 if regs:
@@ -91,34 +110,43 @@ class _Function:
 
     def rounded(self) -> set[int]:
         """The registers that rounding changes, where that is not undone bit by bit."""
-        ends = [
-            pc
-            for pc, step in enumerate(self.steps)
-            if step.instr.op == "free" and not step.is_exact
-        ]
+        frees = [pc for pc, step in enumerate(self.steps) if step.instr.op == "free"]
+        ends = [pc for pc in frees if not self.steps[pc].is_exact]
         same = set(chain.from_iterable(self.retraced.within(ends)))
+        # The run back makes what is freed or popped into with what it should have held.
+        loses = {pc for pc, s in enumerate(self.steps) if s.instr.op == "pop"}.union(
+            pc for pc in ends if len(self.steps[pc].instr.args) > 1
+        )
         changed = (
             step.changed
             for pc, step in enumerate(self.steps)
-            if pc not in same and self.code.rounds(pc)
+            if pc not in same and (pc in loses or self.code.rounds(pc))
         )
         regs = frozenset().union(*changed)
         types = self.code.function.registers
         return {reg for reg in regs if not elem_of(types[reg].type).is_exact}
 
     def spreads(self, rounded: dict[str, set[int]]) -> bool:
-        """Add the registers whose values depend on rounded ones; whether there are more of them."""
+        """Add the registers whose values depend on rounded ones; whether there are more of them.
+
+        What is exchanged, pushed or popped goes the other way in the run back.
+        """
         before, found = sum(map(len, rounded.values())), rounded[self.name]
+        inout = self.code.image.inout
         for pc, stmt in ((pc, s) for pc, step in enumerate(self.steps) for s in step.stmts):
             if isinstance(stmt, Call):
                 for k, arg in enumerate(stmt.args):
                     read = self.sources(pc, {p.reg for p in places(arg)})
-                    if not found.isdisjoint(read):
+                    made = k in inout[stmt.callee] and not isinstance(arg, Place)
+                    if (made and _rounds(arg)) or not found.isdisjoint(read):
                         rounded[stmt.callee].add(k)
                     elif k in rounded[stmt.callee] and isinstance(arg, Place):
                         found.add(arg.reg)
-            elif not found.isdisjoint(self.sources(pc, {p.reg for p in reads(stmt)})):
-                found.update(p.reg for p in writes(stmt))
+                continue
+            changed = {p.reg for p in writes(stmt)}
+            moved = set() if isinstance(stmt, Update | Alloc | Free) else changed
+            if not found.isdisjoint(self.sources(pc, {p.reg for p in reads(stmt)}) | moved):
+                found |= changed
         return sum(map(len, rounded.values())) > before
 
 
@@ -132,7 +160,7 @@ def _jumps(node: Apply) -> bool:
     row = FUNCTIONS[node.fn]
     if row.lazy or not any(map(_rounds, node.args)):  # The condition decides, of a lazy one.
         return False
-    t = bar_type(node.type) if node.type is not None else None
+    t = bar_type(node.type) if node.type is not None and _rounds(node) else None
     if not isinstance(t, Scalar | Array) or row.jumps(*map(elem, node.args)):
         return True
     terms = (g for g in gains(node.fn, node.args, Place(0, (), t)) if g is not None)

@@ -122,7 +122,8 @@ class FunctionRow:
     def jumps(self, *types: Scalar | None) -> bool:
         """Whether it is not continuous, for arguments of some types."""
         cuts = CLASSES[self.cuts] if self.cuts else None
-        return self.steps or any(cuts(t) for t in types if cuts and t is not None)
+        unknown = bool(self.module) and self.formula is None  # A user's Python function.
+        return self.steps or unknown or any(cuts(t) for t in types if cuts and t is not None)
 
     def is_partial(self, t: Scalar) -> bool:
         """Whether it has no value for some arguments of a type."""

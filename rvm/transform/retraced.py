@@ -268,6 +268,8 @@ def _leads_past(target: int, pc: int, kept: Sequence[int]) -> bool:
 
 def _is_own_inverse(code: Sequence[Step], kept: Sequence[int]) -> bool:
     """Whether the instructions at some positions, from the last on, are what undoes them."""
+    if len(kept) % 2:
+        return False  # What is in the middle, such as an exchange, is done, and not undone.
     place = {pc: k for k, pc in enumerate(kept)}
     last = len(kept) - 1
     for k, pc in enumerate(kept):

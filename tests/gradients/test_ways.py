@@ -19,6 +19,7 @@ from rvm_tools.values import inputs_for
 from sizes import part, sized, some, thin, wide
 
 import rvm
+from rvm.derive.decisions import decides
 from rvm.interop.scipy import objective
 from rvm.library.handle import FunctionHandle
 from rvm.numbers import system
@@ -366,7 +367,8 @@ def test_examples_come_back(path: Path) -> None:
         f = program[run.function]
         pull = f.pullback(**inputs_for(f.function, run.inputs, path.parent))
         pull(check=False)
-        assert pull.is_back(pull.machine.state.frames[0].regs), run.text
+        if not decides(program.program, run.function):  # Else tangents judge, too.
+            assert pull.is_back(pull.machine.state.frames[0].regs), run.text
 
 
 @wide
