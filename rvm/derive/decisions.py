@@ -36,8 +36,6 @@ def decides(program: Program, name: str) -> bool:
 
 def _find(program: Program, name: str) -> bool:
     functions = [_Function(program, program.function(n)) for n in reachable(program, name)]
-    if any(f.forgets for f in functions):
-        return True
     if not any(f.decisions for f in functions):
         return False
     rounded = {f.name: f.rounded() for f in functions}
@@ -78,11 +76,6 @@ class _Function:
             found.append((between, frozenset(live), read - changed))
         return found
 
-    @property
-    def forgets(self) -> bool:
-        """Whether it drops numbers that round: the run back has zeros for them."""
-        return any(step.instr.op == "drop" and not step.is_exact for step in self.steps)
-
     def sources(self, pc: int, regs: set[int]) -> set[int]:
         """The registers by which the bits of some are known, at a position of the run back."""
         for between, changed, read in self.repeated:
@@ -113,14 +106,10 @@ class _Function:
         frees = [pc for pc, step in enumerate(self.steps) if step.instr.op == "free"]
         ends = [pc for pc in frees if not self.steps[pc].is_exact]
         same = set(chain.from_iterable(self.retraced.within(ends)))
-        # The run back makes what is freed or popped into with what it should have held.
-        loses = {pc for pc, s in enumerate(self.steps) if s.instr.op == "pop"}.union(
-            pc for pc in ends if len(self.steps[pc].instr.args) > 1
-        )
         changed = (
             step.changed
             for pc, step in enumerate(self.steps)
-            if pc not in same and (pc in loses or self.code.rounds(pc))
+            if pc not in same and self.code.rounds(pc)
         )
         regs = frozenset().union(*changed)
         types = self.code.function.registers
