@@ -188,10 +188,15 @@ def test_what_does_not_fit_is_said() -> None:
         length(jnp.ones(2, jnp.float32))
     with pytest.raises(rvm.InputError, match="must have 1 dimension, not 2"):
         jax.jit(length)(jnp.ones((2, 2)))
-    # Older JAX makes a number without dimensions of None.
-    said = "takes an array of float64, not|must have 1 dimension, not 0"
     for wrong in (None, "3", np.arange(3.0).astype(">f8"), [1.0, None]):
-        with pytest.raises(rvm.InputError, match=said):
+        if wrong is None or isinstance(wrong, list):
+            try:
+                jnp.asarray(wrong)
+            except (TypeError, ValueError):
+                pass
+            else:
+                continue  # Older JAX itself takes None for NaN.
+        with pytest.raises(rvm.InputError, match="takes an array of float64, not"):
             length(wrong)
     product = function(example("matmul", "matmul"), ["A", "B"], "C")
     for ported in (product, jax.jit(product), jax.grad(lambda a, b: product(a, b).sum())):
