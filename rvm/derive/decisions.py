@@ -103,8 +103,11 @@ class _Function:
 
     def rounded(self) -> set[int]:
         """The registers that rounding changes, where that is not undone bit by bit."""
-        frees = [pc for pc, step in enumerate(self.steps) if step.instr.op == "free"]
-        ends = [pc for pc in frees if not self.steps[pc].is_exact]
+        ends = [
+            pc
+            for pc, step in enumerate(self.steps)
+            if step.instr.op == "free" and not step.is_exact
+        ]
         same = set(chain.from_iterable(self.retraced.within(ends)))
         changed = (
             step.changed
