@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from rvm.expr import MIRRORED
 from rvm.types import BOOL, I64
 from rvm_pure.terms import (
     If,
@@ -29,7 +30,6 @@ Range = tuple[Term, Term]
 """From the first up to, not including, the second."""
 _BELOW = {"<": 0, "<=": 1}
 _FROM = {">=": 0, ">": 1}
-_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
 def pieces(e: Term, i: str, count: Term) -> list[tuple[Range, Term]]:
@@ -95,10 +95,10 @@ def _conditions(e: Term, i: str) -> Iterator[tuple[Term, list[tuple[Term, Term, 
     """Comparisons of i with what does not change in the loop, and the ranges where each holds."""
     inside = {i, *binders(e)}
     for x in walk(e):
-        if not isinstance(x, Op) or x.fn not in _TURNED:
+        if not isinstance(x, Op) or x.fn not in MIRRORED:
             continue
         left, right = x.args
-        for fn, a, b in ((x.fn, left, right), (_TURNED[x.fn], right, left)):
+        for fn, a, b in ((x.fn, left, right), (MIRRORED[x.fn], right, left)):
             d = _distance(a, i)
             if d is not None and b.type == I64 and not inside & set(free(b)):
                 yield x, _ranges(fn, _plus(b, -d))

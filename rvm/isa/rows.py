@@ -36,9 +36,7 @@ class FunctionRow:
     `partials(*args)` gives the derivative with respect to each argument as expressions (None: no
     derivative); for an elementwise function of real or complex arguments these suffice. `vjp(g,
     *args)` gives, for array functions and non-holomorphic functions of complex arguments, the term
-    for each argument's adjoint when the result's adjoint is `g`. `domain` holds for each argument
-    the interval from which tests draw; `mp` the name of the function in mpmath (or a callable) with
-    which tests compare.
+    for each argument's adjoint when the result's adjoint is `g`.
     """
 
     name: str
@@ -55,8 +53,6 @@ class FunctionRow:
     number systems. Code for all types only moves numbers, and computes nothing."""
     body: Callable[..., Node] | None = None
     """Its computation on f64 numbers, over leaf operations; other real types go through f64."""
-    domain: tuple[tuple[float, float], ...] = ()
-    mp: str | Callable[..., Any] = ""
     formula: Expr | None = None
     """The definition of the function as a formula over formals; typing substitutes it."""
     module: str = ""

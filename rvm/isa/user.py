@@ -48,13 +48,12 @@ def function(
     name: str = "",
     partials: Callable[..., tuple[Any, ...]] | None = None,
     cost: str = "NLOPS",
-    domain: tuple[tuple[float, float], ...] = (),
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function in the function table, for programs to use by name.
 
     `partials(*args)` returns the derivatives of a Python callable as a tuple of formulas (None for
-    an argument without one); without them it has no gradient.  `domain` holds an interval for each
-    argument, for tests.  The callable must be pure: the machine calls it again to undo an update.
+    an argument without one); without them it has no gradient.  The callable must be pure: the
+    machine calls it again to undo an update.
     DefinitionError D003, D007 if it cannot be registered.
     """
     if cost not in COSTS:
@@ -84,7 +83,6 @@ def function(
             cost=cost,
             partials=None if partials is None else _lifted(partials),
             body=None if formula is not None else _called(title, body, arity),
-            domain=domain,
             formula=formula,
             module=defining_module(body),
         )

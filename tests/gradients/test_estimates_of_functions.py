@@ -16,6 +16,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from oracles import DOMAIN, true
 from sizes import thin
 
 import rvm
@@ -45,7 +46,7 @@ OTHERS: dict[str, Oracle | None] = {
     "lift_tan": None,
     "lift_sin": None,
 }
-"""What mpmath says where a row does not, or says it slowly; None: the parts of rotations."""
+"""What mpmath says where `MP` does not, or says it slowly; None: the parts of rotations."""
 RECIPROCAL = "neg"
 """What a function of logarithms is called so that gives 1 / x."""
 EDGES = {
@@ -107,12 +108,9 @@ def remainder(x: Any, y: Any) -> Any:
 def oracle(row: FunctionRow, t: Scalar) -> Oracle:
     if row.name == RECIPROCAL and t == LOG64:
         return lambda x: 1 / x
-    known = OTHERS.get(row.name, row.mp)
-    if callable(known):
-        return lambda *xs: mpmath.mpmathify(known(*xs))
-    if known == "mpf":
+    if row.name == "identity":
         return lambda x: x
-    f = getattr(mpmath, known)
+    f = OTHERS.get(row.name) or true(row.name)
     return lambda *xs: mpmath.mpmathify(f(*xs))
 
 
@@ -160,7 +158,7 @@ def test_what_a_function_rounds_or_loses_has_an_error(case: Any) -> None:
     for _ in range(12):
         at = [
             drawn(s, d, rng)
-            for s, d in zip(types, row.domain or ((0, 4),) * len(types), strict=True)
+            for s, d in zip(types, DOMAIN.get(row.name) or ((0, 4),) * len(types), strict=True)
         ]
         # Logarithms of numbers next to 1 are left of them.
         with mpmath.workdps(400 if LOG64 in (*types, t) else 60):
@@ -273,7 +271,7 @@ def test_each_function_that_rounds_is_compared() -> None:
     tried = {name for name, _ in cases()}
     for name, row in FUNCTIONS.items():
         rounds = row.is_elementwise and (row.partials or row.vjp) and not (row.steps or row.moves)
-        if rounds and conversion_target(name) is None and OTHERS.get(name, row.mp) is not None:
+        if rounds and conversion_target(name) is None and OTHERS.get(name, True) is not None:
             assert name in tried, name
 
 

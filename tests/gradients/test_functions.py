@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import mpmath
 import numpy as np
 import pytest
 from gradients.agreeing import ENGINES, agree
+from oracles import DOMAIN, REAL_FUNCTIONS, true
 from sizes import sample, sized, some, thin
 
 import rvm
@@ -18,7 +19,7 @@ from rvm.isa.rows import FUNCTIONS, FunctionRow
 from rvm.types import TYPES
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
-KNOWN = [r for r in FUNCTIONS.values() if r.mp and r.domain]
+KNOWN = [FUNCTIONS[name] for name in REAL_FUNCTIONS]
 NAMES = ("a", "b")
 FLAT = ("//", "sign", "floor")
 
@@ -42,7 +43,9 @@ def points(row: FunctionRow, n: int) -> list[list[float]]:
     rng = random.Random(row.name)
     out = []
     for _ in range(n):
-        out.append([round(rng.uniform(0.9 * lo, 0.9 * hi) * 512) / 512 for lo, hi in row.domain])
+        out.append(
+            [round(rng.uniform(0.9 * lo, 0.9 * hi) * 512) / 512 for lo, hi in DOMAIN[row.name]]
+        )
         if row.name not in FLAT:
             continue
         # Not on a step.
@@ -52,7 +55,7 @@ def points(row: FunctionRow, n: int) -> list[list[float]]:
 
 def partials(row: FunctionRow, at: Sequence[float]) -> list[float]:
     """The partial derivatives by mpmath, from the function's own name there."""
-    f: Callable[..., Any] = getattr(mpmath, row.mp) if isinstance(row.mp, str) else row.mp
+    f = true(row.name)
     with mpmath.workdps(40):
         exact = [mpmath.mpf(x) for x in at]
         unit = [tuple(int(j == k) for j in range(len(at))) for k in range(len(at))]
@@ -121,8 +124,7 @@ def test_holomorphic(name: str) -> None:
     at = [0.7 - 0.4j, 1.3 + 0.6j][: row.arity]
     inputs = dict(zip(NAMES, at, strict=False))
     with mpmath.workdps(40):
-        g = getattr(mpmath, row.mp) if isinstance(row.mp, str) else row.mp
-        g = (lambda x: x) if name == "identity" else g
+        g = (lambda x: x) if name == "identity" else true(name)
         units = [tuple(int(j == k) for j in range(row.arity)) for k in range(row.arity)]
         want = [complex(mpmath.diff(g, tuple(map(mpmath.mpc, at)), u)) for u in units]
     for loss, turn in (("y.re", 1), ("y.im", 1j)):

@@ -16,6 +16,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from oracles import DOMAIN, REAL_FUNCTIONS, true
 from sizes import part, sized, thin
 
 from rvm.engines.evaluate import evaluate
@@ -53,7 +54,7 @@ BRANCHES: dict[str, tuple[complex, ...]] = {
     "atan": (1j, -1j),
     **dict.fromkeys(("asin", "acos", "leg"), (1, -1)),
 }
-SMOOTH = [r for r in FUNCTIONS.values() if r.mp and r.domain and r.name not in STEPS]
+SMOOTH = [FUNCTIONS[name] for name in REAL_FUNCTIONS if name not in STEPS]
 ROUTES = ("tangents", "gains")
 NEAR = {1: 1e-14, 2: 4e-14, 3: 4e-13}
 """Relative errors allowed by order."""
@@ -117,10 +118,10 @@ ENTIRE += ("sin", "cos", "tan", "sinh", "cosh")
 def points(row: FunctionRow) -> Iterator[tuple[float, ...]]:
     rng = random.Random(row.name)
     for _ in range(6):
-        yield tuple(rng.uniform(lo, hi) for lo, hi in row.domain)
+        yield tuple(rng.uniform(lo, hi) for lo, hi in DOMAIN[row.name])
     yield from EDGES.get(row.name, [])
     if row.arity == 1 and row.cost == "NLOPS":
-        low = row.domain[0][0]
+        low = DOMAIN[row.name][0][0]
         ends = (*TINY * (low < 1), *HUGE * (row.name not in BOUNDED))
         yield from ((x if low < 0 else abs(x),) for x in ends)
 
@@ -166,9 +167,7 @@ def wanted(row: FunctionRow, by: tuple[int, ...], at: Sequence[Any], kind: Any) 
 
     Steps lead along cuts, which none crosses.
     """
-    f: Callable[..., Any] = getattr(mpmath, row.mp) if isinstance(row.mp, str) else row.mp
-    if row.name == "identity":
-        f = kind
+    f = kind if row.name == "identity" else true(row.name)
     exact = [kind(x) for x in at]
     way = 1j if row.name == "atan" and kind is mpmath.mpc else 1
     steps = [way * distance(row.name, k, exact) / mpmath.mpf(10) ** STEP for k in range(len(at))]

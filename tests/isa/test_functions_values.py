@@ -8,6 +8,7 @@ import random
 import mpmath
 import pytest
 from isa.evaluating import evaluate, place
+from oracles import DOMAIN, REAL_FUNCTIONS, true
 from sizes import thin
 
 from rvm.expr import Apply, Const, Place
@@ -18,7 +19,7 @@ from rvm.isa.typing import typed
 from rvm.types import C128, F64
 
 MP = mpmath.mp.clone() if hasattr(mpmath.mp, "clone") else mpmath.mp
-ROWS = [r for r in FUNCTIONS.values() if r.mp and r.domain]
+ROWS = [FUNCTIONS[name] for name in REAL_FUNCTIONS]
 SMOOTH = [r for r in ROWS if r.partials is not None]
 COMPLEX = [
     r.name
@@ -30,18 +31,18 @@ COMPLEX = [
 
 
 def reference(row):
-    f = getattr(mpmath, row.mp) if isinstance(row.mp, str) else row.mp
+    f = true(row.name)
     return lambda *xs: mpmath.mpmathify(f(*xs))
 
 
 def draws(row, count=60):
     rng = random.Random(row.name)
     for _ in range(count):
-        yield tuple(rng.uniform(lo, hi) for lo, hi in row.domain)
+        yield tuple(rng.uniform(lo, hi) for lo, hi in DOMAIN[row.name])
 
 
 def test_every_real_function_has_a_reference():
-    without = {n for n, r in FUNCTIONS.items() if r.partials and not (r.mp and r.domain)}
+    without = {n for n, r in FUNCTIONS.items() if r.partials and n not in REAL_FUNCTIONS}
     conversions = {"f32", "f64", "c128", "fixed", "log64"}
     # Those of integers and fixed-point numbers have `tests/numbers/test_lifting.py`.
     lifting = {"checked_add", "checked_sub", "turned", "shear", "lift_tan", "lift_sin"}

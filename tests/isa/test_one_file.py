@@ -47,8 +47,6 @@ def entered() -> Iterator[None]:
         "1 / (1 + x * x)",
         partials=lambda x: (const(-2, x) * x * fn("square", fn("lorentz", x)),),
         body=_lorentz,
-        domain=((-3.0, 3.0),),
-        mp=lambda x: 1 / (1 + x * x),
     )
     yield
     del FUNCTIONS["lorentz"]

@@ -31,8 +31,6 @@ from rvm.leaf import trace as leaf
 from rvm.leaf.trace import Node
 from rvm.numbers.code import moved
 
-REAL = (-4.0, 4.0)
-POSITIVE = (0.125, 4.0)
 LEAST, MOST = 0.5, 144
 """Between these exponents k, k x ** (k - 1) is too large for a float only if x ** k is, too."""
 
@@ -102,8 +100,6 @@ enter(
     cost="MOVES",
     partials=lambda x: (_one(x),),
     code={"*": moved},
-    domain=(REAL,),
-    mp="mpf",
     moves=True,
 )
 enter(
@@ -114,7 +110,6 @@ enter(
     cost="MOVES",
     partials=lambda x: (None,),
     code={"*": moved},
-    domain=(REAL,),
     exact=True,
 )
 enter(
@@ -125,8 +120,6 @@ enter(
     cost="ADDS",
     symbol="-",
     partials=lambda x: (const(-1, x),),
-    domain=(REAL,),
-    mp=lambda x: -x,
     exact=True,
     exactly=operator.neg,
 )
@@ -137,8 +130,6 @@ enter(
     "x + y",
     cost="ADDS",
     partials=lambda x, y: (_one(x), _one(y)),
-    domain=(REAL, REAL),
-    mp=lambda x, y: x + y,
     in_place=("+",),
     binds=9,
     exactly=operator.add,
@@ -150,8 +141,6 @@ enter(
     "x - y",
     cost="ADDS",
     partials=lambda x, y: (_one(x), const(-1, y)),
-    domain=(REAL, REAL),
-    mp=lambda x, y: x - y,
     in_place=("neg", "+"),
     binds=9,
     exactly=operator.sub,
@@ -163,8 +152,6 @@ enter(
     "x * y",
     cost="MULTS",
     partials=lambda x, y: (y, x),
-    domain=(REAL, REAL),
-    mp=lambda x, y: x * y,
     underflows=True,
     in_place=("*",),
     binds=10,
@@ -189,8 +176,6 @@ enter(
     "x / y",
     cost="MULTS",
     partials=lambda x, y: (const(1, y) / y, -(x / y) / y),
-    domain=(REAL, POSITIVE),
-    mp=lambda x, y: x / y,
     divides=True,
     partial="exact",
     underflows=True,
@@ -203,8 +188,6 @@ enter(
     elementwise("scale"),
     "the quotient, rounded to minus infinity",
     cost="MULTS",
-    domain=(REAL, POSITIVE),
-    mp=lambda x, y: x.context.floor(x / y),
     steps=True,
     divides=True,
     partial="exact",
@@ -218,8 +201,6 @@ enter(
     "x - x // y * y, of the sign of y",
     cost="MULTS",
     partials=lambda x, y: (_one(x), -fn("//", x, y)),
-    domain=(REAL, POSITIVE),
-    mp=lambda x, y: x - x.context.floor(x / y) * y,
     divides=True,
     partial="exact",
     binds=10,
@@ -232,8 +213,6 @@ enter(
     "x to the power y",
     partials=_power,
     pole=_power_pole,
-    domain=(POSITIVE, REAL),
-    mp="power",
     partial="exact",
     underflows=True,
     binds=12,
@@ -248,8 +227,6 @@ enter(
     cost="ADDS",
     partials=lambda x: (fn("sign", x),),
     vjp=lambda g, z: (g * (z / safe_divisor(fn("abs", z))),),
-    domain=(REAL,),
-    mp="fabs",
     exact=True,
     exactly=abs,
     cuts="complex",
@@ -260,8 +237,6 @@ enter(
     elementwise("scale"),
     "-1, 0 or 1",
     cost="ADDS",
-    domain=(REAL,),
-    mp="sign",
     steps=True,
 )
 enter(
@@ -271,8 +246,6 @@ enter(
     "the square root",
     partials=lambda x: (const(0.5, x) / fn("sqrt", x),),
     body=partial(leaf.apply, "sqrt"),
-    domain=(POSITIVE,),
-    mp="sqrt",
     partial="exact",
     cuts="complex",
 )
@@ -283,8 +256,6 @@ enter(
     "x * x",
     cost="MULTS",
     partials=lambda x: (const(2, x) * x,),
-    domain=(REAL,),
-    mp=lambda x: x * x,
     underflows=True,
 )
 enter(
@@ -293,8 +264,6 @@ enter(
     elementwise("real"),
     "the length of (x, y), without overflow in between",
     partials=lambda x, y: (fn("versor", x, y), fn("versor", y, x)),
-    domain=(REAL, REAL),
-    mp="hypot",
 )
 enter(
     "versor",
@@ -303,8 +272,6 @@ enter(
     "x / hypot(x, y), of tiny and huge numbers too; 0 at the origin",
     partials=_versor,
     pole=lambda x, y: fn("hypot", x, y),
-    domain=(REAL, REAL),
-    mp=lambda x, y: x / x.context.hypot(x, y),
     underflows=True,
     cuts="real",
 )
@@ -315,8 +282,6 @@ enter(
     "the lesser of two, the first of equals; NaN if one is NaN",
     cost="ADDS",
     partials=lambda a, b: _chosen("<", a, b),
-    domain=(REAL, REAL),
-    mp=min,
     exact=True,
     exactly=min,
 )
@@ -327,8 +292,6 @@ enter(
     "the greater of two, the first of equals; NaN if one is NaN",
     cost="ADDS",
     partials=lambda a, b: _chosen(">=", a, b),
-    domain=(REAL, REAL),
-    mp=max,
     exact=True,
     exactly=max,
 )
@@ -339,8 +302,6 @@ enter(
     "x where it is positive, else 0",
     cost="ADDS",
     partials=lambda x: (select(x > const(0, x), 1, 0, x),),
-    domain=(REAL,),
-    mp=lambda x: max(x, 0),
 )
 enter(
     "floor",
@@ -348,8 +309,6 @@ enter(
     elementwise("real"),
     "the greatest whole number that is not greater",
     cost="ADDS",
-    domain=(REAL,),
-    mp="floor",
     steps=True,
     exactly=math.floor,
 )

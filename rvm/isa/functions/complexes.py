@@ -18,8 +18,6 @@ from rvm.numbers.elementary import text
 from rvm.numbers.own import own
 from rvm.types import C128, F64
 
-REAL = (-4.0, 4.0)
-
 
 def by_body(name: str, body: Body, kind: str = C128.name, arity: int = 1) -> Codes:
     """Code by the body of a function of complex numbers, or of f64 where `kind` is that."""
@@ -35,8 +33,6 @@ enter(
     partials=lambda x: (const(1, x),),
     vjp=lambda g, z: (fn("conj", g),),
     code={"*": moved, **by_body("conj", by_parts(lambda z: (z[0], -z[1])))},
-    domain=(REAL,),
-    mp="conj",
     moves=True,
     linear=True,
 )
@@ -48,7 +44,6 @@ enter(
     cost="MOVES",
     vjp=lambda g, z: (fn("c128", g),),
     code=by_body("re", partial(apply, "re")),
-    mp="re",
     moves=True,
     linear=True,
 )
@@ -60,7 +55,6 @@ enter(
     cost="MOVES",
     vjp=lambda g, z: (fn("complex", 0.0, g),),
     code=by_body("im", partial(apply, "im")),
-    mp="im",
     moves=True,
     linear=True,
 )
@@ -72,7 +66,6 @@ enter(
     cost="MOVES",
     vjp=lambda g, re, im: (fn("real", g), fn("imag", g)),
     code=by_body("of", partial(apply, "complex"), F64.name, 2),
-    mp="mpc",
     exact=True,
     operands="re im",
 )
@@ -85,8 +78,6 @@ enter(
     partials=lambda x: (const(2, x) * x,),
     vjp=lambda g, z: (const(2.0, g) * g * z,),
     code=by_body("abs2", by_parts(lambda z: z[0] * z[0] + z[1] * z[1])),
-    domain=(REAL,),
-    mp=lambda x: abs(x) ** 2,
     underflows=True,
 )
 enter(
@@ -96,7 +87,6 @@ enter(
     "the angle of a complex number, in (-pi, pi]",
     vjp=lambda g, z: (g * (fn("complex", 0.0, 1.0) * z / fn("abs", z) / fn("abs", z)),),
     code=by_body("angle", by_parts(lambda z: called(text("atan2"), z[1], z[0]))),
-    mp="arg",
     underflows=True,
     cuts="complex",
 )

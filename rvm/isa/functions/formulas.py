@@ -33,8 +33,6 @@ def enter(
     vjp: Callable[..., Partials] | None = None,
     code: Mapping[str, Row] | None = None,
     body: Body | None = None,
-    domain: tuple[tuple[float, float], ...] = (),
-    mp: str | Callable[..., Any] = "",
     **facts: Any,
 ) -> FunctionRow:
     """Enter a row in the function table; `facts` are columns, `moves` and those after it.
@@ -43,9 +41,7 @@ def enter(
     """
     if iskeyword(name) or not name.isidentifier():
         symbol = name
-    row = FunctionRow(
-        name, arity, rule, doc, cost, symbol, partials, vjp, code or {}, body, domain, mp
-    )
+    row = FunctionRow(name, arity, rule, doc, cost, symbol, partials, vjp, code or {}, body)
     return add_function(replace(row, **facts))
 
 

@@ -20,10 +20,6 @@ from rvm.numbers.code import Codes, moved
 from rvm.numbers.complex_functions import by_parts
 from rvm.types import C128, F64, LOG64
 
-REAL = (-3.0, 3.0)
-POSITIVE = (0.0625, 8.0)
-UNIT = (-0.96875, 0.96875)
-
 
 def written(name: str) -> Codes:
     """The code on complex numbers by the body of this name in `rvm.numbers.elementary.parts`."""
@@ -85,8 +81,6 @@ enter(
     elementwise("field"),
     "e to the power x",
     partials=lambda x: (fn("exp", x),),
-    domain=(REAL,),
-    mp="exp",
     partial="exact",
     underflows=True,
 )
@@ -96,8 +90,6 @@ enter(
     logarithm,
     "the natural logarithm; of a log64 the f64 that it holds",
     partials=lambda x: (const(1, x) / x,),
-    domain=(POSITIVE,),
-    mp="log",
     partial="exact",
     cuts="complex",
 )
@@ -109,8 +101,6 @@ enter(
     partials=lambda x: (const(1 / math.log(2), x) / x,),
     pole=lambda x: x,
     code=written("log2"),
-    domain=(POSITIVE,),
-    mp=lambda x: x.context.log(x, 2),
     partial="exact",
     cuts="complex",
 )
@@ -120,8 +110,6 @@ enter(
     elementwise("field"),
     "e**x - 1, exact to the last digits near 0",
     partials=lambda x: (fn("exp", x),),
-    domain=(REAL,),
-    mp="expm1",
     partial="exact",
 )
 enter(
@@ -131,8 +119,6 @@ enter(
     "log(1 + x), exact to the last digits near 0",
     partials=lambda x: (const(1, x) / (const(1, x) + x),),
     code=written("log1p"),
-    domain=((-0.9375, 8.0),),
-    mp="log1p",
     partial="exact",
     cuts="complex",
 )
@@ -142,8 +128,6 @@ enter(
     elementwise("field"),
     "the sine of x radians",
     partials=lambda x: (fn("cos", x),),
-    domain=(REAL,),
-    mp="sin",
 )
 enter(
     "cos",
@@ -151,8 +135,6 @@ enter(
     elementwise("field"),
     "the cosine of x radians",
     partials=lambda x: (-fn("sin", x),),
-    domain=(REAL,),
-    mp="cos",
 )
 enter(
     "cis",
@@ -161,7 +143,6 @@ enter(
     "cos x + i sin x",
     partials=lambda x: (fn("cis", x) * Const(1j),),
     code=by_body("cis", lambda x: apply("complex", *_parts().cis(x)), "f64"),
-    mp=lambda x: x.context.expj(x),
 )
 enter(
     "tan",
@@ -169,8 +150,6 @@ enter(
     elementwise("field"),
     "the tangent of x radians",
     partials=_tan,
-    domain=((-1.5, 1.5),),
-    mp="tan",
 )
 enter(
     "leg",
@@ -178,8 +157,6 @@ enter(
     elementwise("field"),
     "sqrt(1 - x * x), without cancellation near 1 and -1",
     partials=_leg,
-    domain=(UNIT,),
-    mp=lambda x: x.context.sqrt((1 - x) * (1 + x)),
     partial="exact",
     cuts="complex",
 )
@@ -189,8 +166,6 @@ enter(
     elementwise("field"),
     "the arc sine, in [-pi/2, pi/2]",
     partials=lambda x: (const(1, x) / fn("leg", x),),
-    domain=(UNIT,),
-    mp="asin",
     partial="exact",
     cuts="complex",
 )
@@ -200,8 +175,6 @@ enter(
     elementwise("field"),
     "the arc cosine, in [0, pi]",
     partials=lambda x: (const(-1, x) / fn("leg", x),),
-    domain=(UNIT,),
-    mp="acos",
     partial="exact",
     cuts="complex",
 )
@@ -211,8 +184,6 @@ enter(
     elementwise("field"),
     "the arc tangent, in [-pi/2, pi/2]",
     partials=_atan,
-    domain=((-8.0, 8.0),),
-    mp="atan",
     cuts="complex",
 )
 enter(
@@ -222,8 +193,6 @@ enter(
     "the angle of the point (x, y), given as atan2(y, x)",
     partials=_atan2,
     pole=lambda y, x: fn("hypot", y, x),
-    domain=(REAL, POSITIVE),
-    mp="atan2",
     underflows=True,
     operands="y x",
     cuts="real",
@@ -234,8 +203,6 @@ enter(
     elementwise("field"),
     "the hyperbolic sine",
     partials=lambda x: (fn("cosh", x),),
-    domain=(REAL,),
-    mp="sinh",
     partial="exact",
 )
 enter(
@@ -244,8 +211,6 @@ enter(
     elementwise("field"),
     "the hyperbolic cosine",
     partials=lambda x: (fn("sinh", x),),
-    domain=(REAL,),
-    mp="cosh",
     partial="exact",
 )
 enter(
@@ -254,8 +219,6 @@ enter(
     elementwise("field"),
     "the hyperbolic tangent",
     partials=lambda x: (fn("square", fn("sech", x)),),
-    domain=(REAL,),
-    mp="tanh",
 )
 enter(
     "exp2",
@@ -263,8 +226,6 @@ enter(
     elementwise("real"),
     "2 to the power x",
     partials=lambda x: (fn("exp2", x) * const(math.log(2), x),),
-    domain=(REAL,),
-    mp=lambda x: x.context.mpf(2) ** x,
     partial="exact",
     underflows=True,
 )
@@ -275,8 +236,6 @@ enter(
     "the logarithm to the base 10",
     partials=lambda x: (const(1 / math.log(10), x) / x,),
     pole=lambda x: x,
-    domain=(POSITIVE,),
-    mp="log10",
     partial="exact",
 )
 enter(
@@ -285,8 +244,6 @@ enter(
     elementwise("real"),
     "the cube root, of negative numbers too",
     partials=lambda x: (const(1, x) / (const(3, x) * fn("square", fn("cbrt", x))),),
-    domain=(POSITIVE,),
-    mp=lambda x: x.context.sign(x) * x.context.cbrt(abs(x)),
 )
 enter(
     "asinh",
@@ -294,8 +251,6 @@ enter(
     elementwise("real"),
     "the inverse of the hyperbolic sine",
     partials=lambda x: (const(1, x) / fn("hypot", x, const(1, x)),),
-    domain=(REAL,),
-    mp="asinh",
 )
 enter(
     "acosh",
@@ -303,8 +258,6 @@ enter(
     elementwise("real"),
     "the inverse of the hyperbolic cosine, not negative",
     partials=lambda x: (const(1, x) / (fn("sqrt", x - const(1, x)) * fn("sqrt", x + const(1, x))),),
-    domain=((1.0625, 8.0),),
-    mp="acosh",
     partial="exact",
 )
 enter(
@@ -314,8 +267,6 @@ enter(
     "the inverse of the hyperbolic tangent",
     # The derivatives of (1 - x)(1 + x) would cancel near 0.
     partials=lambda x: (fn("square", const(1, x) / fn("leg", x)),),
-    domain=(UNIT,),
-    mp="atanh",
     partial="exact",
 )
 enter(
@@ -325,8 +276,6 @@ enter(
     "1 / (1 + exp(-x)), the logistic function",
     # The derivatives of sigmoid(x) sigmoid(-x) would cancel near 0.
     partials=lambda x: (fn("square", const(0.5, x) * fn("sech", const(0.5, x) * x)),),
-    domain=(REAL,),
-    mp=lambda x: 1 / (1 + x.context.exp(-x)),
     underflows=True,
 )
 enter(
@@ -335,8 +284,6 @@ enter(
     elementwise("real"),
     "log(1 + exp(x)), which does not overflow",
     partials=lambda x: (fn("sigmoid", x),),
-    domain=(REAL,),
-    mp=lambda x: x.context.log1p(x.context.exp(x)),
     underflows=True,
 )
 enter(
@@ -345,8 +292,6 @@ enter(
     elementwise("real"),
     "the error function",
     partials=lambda x: (const(2 / math.sqrt(math.pi), x) * _bell(x),),
-    domain=(REAL,),
-    mp="erf",
 )
 enter(
     "erfc",
@@ -354,8 +299,6 @@ enter(
     elementwise("real"),
     "1 - erf(x), exact to the last digits where it is small",
     partials=lambda x: (const(-2 / math.sqrt(math.pi), x) * _bell(x),),
-    domain=(REAL,),
-    mp="erfc",
     underflows=True,
 )
 enter(
@@ -365,8 +308,6 @@ enter(
     "the logarithm of the absolute value of the gamma function; inf at its poles",
     partials=lambda x: (fn("digamma", x),),
     pole=_below,
-    domain=(POSITIVE,),
-    mp=lambda x: x.context.log(abs(x.context.gamma(x))),
     partial="exact",
     cancels=True,
 )
@@ -377,8 +318,6 @@ enter(
     "the derivative of `lgamma`",
     partials=lambda x: (fn("polygamma", 1, x),),
     pole=_below,
-    domain=(POSITIVE,),
-    mp="digamma",
     partial="exact",
     cancels=True,
 )
@@ -399,8 +338,6 @@ enter(
     elementwise("field"),
     "the hyperbolic secant, 1 / cosh x",
     partials=lambda x: (-(fn("sech", x) * fn("tanh", x)),),
-    domain=(REAL,),
-    mp="sech",
     underflows=True,
 )
 enter(

@@ -1,0 +1,131 @@
+"""The functions of the table as mpmath computes them, and where tests try them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mpmath
+
+REAL, POSITIVE = (-4.0, 4.0), (0.125, 4.0)
+NEAR, ABOVE, UNIT = (-3.0, 3.0), (0.0625, 8.0), (-0.96875, 0.96875)
+DOMAIN: dict[str, tuple[tuple[float, float], ...]] = {
+    "exp": (NEAR,),
+    "log": (ABOVE,),
+    "log2": (ABOVE,),
+    "expm1": (NEAR,),
+    "log1p": ((-0.9375, 8.0),),
+    "sin": (NEAR,),
+    "cos": (NEAR,),
+    "tan": ((-1.5, 1.5),),
+    "leg": (UNIT,),
+    "asin": (UNIT,),
+    "acos": (UNIT,),
+    "atan": ((-8.0, 8.0),),
+    "atan2": (NEAR, ABOVE),
+    "sinh": (NEAR,),
+    "cosh": (NEAR,),
+    "tanh": (NEAR,),
+    "exp2": (NEAR,),
+    "log10": (ABOVE,),
+    "cbrt": (ABOVE,),
+    "asinh": (NEAR,),
+    "acosh": ((1.0625, 8.0),),
+    "atanh": (UNIT,),
+    "sigmoid": (NEAR,),
+    "softplus": (NEAR,),
+    "erf": (NEAR,),
+    "erfc": (NEAR,),
+    "lgamma": (ABOVE,),
+    "digamma": (ABOVE,),
+    "sech": (NEAR,),
+    "identity": (REAL,),
+    "detach": (REAL,),
+    "neg": (REAL,),
+    "+": (REAL, REAL),
+    "-": (REAL, REAL),
+    "*": (REAL, REAL),
+    "/": (REAL, POSITIVE),
+    "//": (REAL, POSITIVE),
+    "%": (REAL, POSITIVE),
+    "**": (POSITIVE, REAL),
+    "abs": (REAL,),
+    "sign": (REAL,),
+    "sqrt": (POSITIVE,),
+    "square": (REAL,),
+    "hypot": (REAL, REAL),
+    "versor": (REAL, REAL),
+    "min": (REAL, REAL),
+    "max": (REAL, REAL),
+    "relu": (REAL,),
+    "floor": (REAL,),
+    "conj": (REAL,),
+    "abs2": (REAL,),
+}
+"""An interval for each argument."""
+MP: dict[str, str | Callable[..., Any]] = {
+    "exp": "exp",
+    "log": "log",
+    "log2": lambda x: x.context.log(x, 2),
+    "expm1": "expm1",
+    "log1p": "log1p",
+    "sin": "sin",
+    "cos": "cos",
+    "tan": "tan",
+    "leg": lambda x: x.context.sqrt((1 - x) * (1 + x)),
+    "asin": "asin",
+    "acos": "acos",
+    "atan": "atan",
+    "atan2": "atan2",
+    "sinh": "sinh",
+    "cosh": "cosh",
+    "tanh": "tanh",
+    "exp2": lambda x: x.context.mpf(2) ** x,
+    "log10": "log10",
+    "cbrt": lambda x: x.context.sign(x) * x.context.cbrt(abs(x)),
+    "asinh": "asinh",
+    "acosh": "acosh",
+    "atanh": "atanh",
+    "sigmoid": lambda x: 1 / (1 + x.context.exp(-x)),
+    "softplus": lambda x: x.context.log1p(x.context.exp(x)),
+    "erf": "erf",
+    "erfc": "erfc",
+    "lgamma": lambda x: x.context.log(abs(x.context.gamma(x))),
+    "digamma": "digamma",
+    "sech": "sech",
+    "identity": "mpf",
+    "neg": lambda x: -x,
+    "+": lambda x, y: x + y,
+    "-": lambda x, y: x - y,
+    "*": lambda x, y: x * y,
+    "/": lambda x, y: x / y,
+    "//": lambda x, y: x.context.floor(x / y),
+    "%": lambda x, y: x - x.context.floor(x / y) * y,
+    "**": "power",
+    "abs": "fabs",
+    "sign": "sign",
+    "sqrt": "sqrt",
+    "square": lambda x: x * x,
+    "hypot": "hypot",
+    "versor": lambda x, y: x / x.context.hypot(x, y),
+    "min": min,
+    "max": max,
+    "relu": lambda x: max(x, 0),
+    "floor": "floor",
+    "conj": "conj",
+    "abs2": lambda x: abs(x) ** 2,
+    "cis": lambda x: x.context.expj(x),
+    "real": "re",
+    "imag": "im",
+    "complex": "mpc",
+    "angle": "arg",
+}
+"""The name of the function in mpmath, or the function itself for numbers of any context."""
+REAL_FUNCTIONS = [name for name in DOMAIN if name in MP]
+
+
+def true(name: str, context: Any = mpmath) -> Callable[..., Any]:
+    """A function of the table, computed by mpmath or one of its contexts."""
+    known = MP[name]
+    found: Callable[..., Any] = getattr(context, known) if isinstance(known, str) else known
+    return found
