@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rvm.leaf.function import Function, function
 from rvm.leaf.ops import BIT, F64, I64, OPS, Op
-from rvm.leaf.trace import Node, Table, constant, floats, integers, select
+from rvm.leaf.trace import Node, Table, constant, select
 
 __all__ = [
     "BIT",
@@ -20,8 +20,6 @@ __all__ = [
     "Op",
     "Table",
     "constant",
-    "floats",
     "function",
-    "integers",
     "select",
 ]

@@ -6,12 +6,11 @@ functions here.  Python numbers become constants of the other operand's kind.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rvm.leaf.ops import BIT, F32, F64, I64, OPS
+from rvm.leaf.ops import BIT, F32, F64, OPS
 
 FLOATS = (F64, F32)
 
@@ -231,21 +230,3 @@ class Table:
         """The entry at an index, whose bits above the table's are left out."""
         inside = apply("and", index, len(self.values) - 1)
         return Node("table", self.kind, (inside,), self)
-
-
-def floats(name: str, digits: str) -> Table:
-    """A table of floats, from the hexadecimal digits of their bits, the highest first."""
-    data = bytes.fromhex(digits)
-    return Table(name, F64, struct.unpack(f">{len(data) // 8}d", data))
-
-
-def matrix(name: str, count: int, digits: str) -> tuple[Table, ...]:
-    """So many tables of floats of one length, from the digits of one after the other."""
-    length = len(digits) // count
-    return tuple(floats(f"{name}_{k}", digits[k * length : (k + 1) * length]) for k in range(count))
-
-
-def integers(name: str, digits: str) -> Table:
-    """A table of integers, from the hexadecimal digits of their bits, the highest first."""
-    data = bytes.fromhex(digits)
-    return Table(name, I64, struct.unpack(f">{len(data) // 8}q", data))

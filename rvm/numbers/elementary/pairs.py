@@ -65,7 +65,7 @@ def exactly_of(value: Node) -> Pair:
     return value, constant(0.0, F64)
 
 
-def paired(values: tuple[float, float]) -> Pair:
+def paired(values: tuple[float, ...]) -> Pair:
     """A pair of constants."""
     return constant(values[0], F64), constant(values[1], F64)
 

@@ -1,23 +1,17 @@
 """Makes the constants of `rvm.numbers.elementary` from mpmath, at 400 bits.
 
-python -m rvm_tools.elementary_tables > rvm/numbers/elementary/tables.py
+python tests/elementary_tables.py > rvm/numbers/elementary/tables.txt
 """
 
 from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import chain
 from typing import Any
 
-_HEAD = '''"""Constants of elementary functions, made by `python -m rvm_tools.elementary_tables`."""
-
-from __future__ import annotations
-
-from rvm.leaf.trace import floats, integers, matrix
-
-'''
 _PRECISION = 400
 
 
@@ -51,22 +45,16 @@ class _TableMaker:
 
     def number(self, name: str, *values: float) -> None:
         """A constant, or several."""
-        line = f"{name} = {values[0] if len(values) == 1 else tuple(values)!r}"
-        if len(line) > 100:
-            line = f"{name} = (\n" + "".join(f"    {v!r},\n" for v in values) + ")"
-        self.lines.append(line)
+        self.table(name, map(_bits_of, values))
 
-    def table(self, kind: str, name: str, values: list[Any], *more: int) -> None:
-        """A table of floats or integers, as the hexadecimal digits of their bits."""
-        words = values if kind == "integers" else [_bits_of(v) for v in values]
+    def floats(self, name: str, values: Iterable[float]) -> None:
+        """A table of floats."""
+        self.table(name, map(_bits_of, values))
+
+    def table(self, name: str, words: Iterable[int]) -> None:
+        """Words of 64 bits, in hexadecimal digits."""
         digits = "".join(f"{w & (1 << 64) - 1:016x}" for w in words)
-        rows = "".join(f'    "{digits[n : n + 80]}"\n' for n in range(0, len(digits), 80))
-        given = "".join(f"    {n},\n" for n in more)
-        self.lines.append(f'{name} = {kind}(\n    "{name.lower()}",\n{given}{rows[:-1]},\n)')
-
-    def tables(self, name: str, rows: list[list[float]]) -> None:
-        """Several tables of floats, as a tuple."""
-        self.table("matrix", name, [x for row in rows for x in row], len(rows))
+        self.lines += [name, *(digits[n : n + 96] for n in range(0, len(digits), 96)), ""]
 
     def polynomial(
         self, name: str, g: Callable[[Any], Any], low: Any, high: Any, count: int
@@ -88,8 +76,8 @@ def _exponentials(k: _TableMaker) -> None:
     m = k.m
     powers = [m.mpf(2) ** (m.mpf(j) / 128) for j in range(128)]
     near = [float(p) for p in powers]
-    k.table("floats", "EXP_TAIL", [float((p - n) / n) for p, n in zip(powers, near, strict=True)])
-    k.table("integers", "EXP_BITS", [_bits_of(n) - (j << 45) for j, n in enumerate(near)])
+    k.floats("EXP_TAIL", [float((p - n) / n) for p, n in zip(powers, near, strict=True)])
+    k.table("EXP_BITS", [_bits_of(n) - (j << 45) for j, n in enumerate(near)])
     k.number("STEPS_PER_LN2", float(128 / m.log(2)))
     # 18 bits are free for the number of steps.
     k.number("LN2_STEP", *k.split(m.log(2) / 128, -42))
@@ -117,9 +105,9 @@ def _logarithms(k: _TableMaker) -> None:
         a, b = k.split(-m.log(m.mpf(c)), -42)
         high.append(a)
         low.append(b)
-    k.table("floats", "LOG_INVERSE", inverse)
-    k.table("floats", "LOG_HIGH", high)
-    k.table("floats", "LOG_LOW", low)
+    k.floats("LOG_INVERSE", inverse)
+    k.floats("LOG_HIGH", high)
+    k.floats("LOG_LOW", low)
     r = m.mpf(1) / 125
 
     def rest(x: Any) -> Any:
@@ -151,10 +139,10 @@ def _circles(k: _TableMaker) -> None:
         words = int(m.floor(2 / m.pi * m.mpf(2) ** (64 * 21)))
     all_words = [(words >> 64 * (20 - n)) & ((1 << 64) - 1) for n in range(21)]
     signed = [w - (1 << 64) if w >> 63 else w for w in all_words]
-    k.table("integers", "TWO_OVER_PI_BITS", [0, *signed, *[0] * 10])
+    k.table("TWO_OVER_PI_BITS", [0, *signed, *[0] * 10])
     arcs = [m.atan(m.mpf(i) / 16) for i in range(17)]
-    k.table("floats", "ATAN_HIGH", [*(float(a) for a in arcs), *[0.0] * 15])
-    k.table("floats", "ATAN_LOW", [*(float(a - float(a)) for a in arcs), *[0.0] * 15])
+    k.floats("ATAN_HIGH", [*(float(a) for a in arcs), *[0.0] * 15])
+    k.floats("ATAN_LOW", [*(float(a - float(a)) for a in arcs), *[0.0] * 15])
 
     def arc(z: Any) -> Any:
         x = m.sqrt(z)
@@ -167,8 +155,8 @@ def _errors(k: _TableMaker) -> None:
     """The error function at multiples of 1/32, near 0, and as a factor of exp(-x**2) far out."""
     m = k.m
     values = [m.erf(m.mpf(j) / 32) for j in range(192)]
-    k.table("floats", "ERF_HIGH", [*(float(v) for v in values), *[1.0] * 64])
-    k.table("floats", "ERF_LOW", [*(float(v - float(v)) for v in values), *[0.0] * 64])
+    k.floats("ERF_HIGH", [*(float(v) for v in values), *[1.0] * 64])
+    k.floats("ERF_LOW", [*(float(v - float(v)) for v in values), *[0.0] * 64])
     k.number("TWO_OVER_ROOT_PI", float(2 / m.sqrt(m.pi)))
     first = 2 / m.sqrt(m.pi) - 1
     k.number("ERF_SLOPE", *k.split(first, -30))
@@ -220,10 +208,10 @@ def _gammas(k: _TableMaker) -> None:
             half = m.mpf(2) ** (m.floor(m.log(c, 2)) - 3)
             rows.append(k.interpolated(partial(_moved, g, c), -half, half, count))
         high = [float(row[0]) for row in rows]
-        k.table("floats", f"{name}_HIGH", high)
+        k.floats(f"{name}_HIGH", high)
         low = [float(row[0] - h) for row, h in zip(rows, high, strict=True)]
-        k.table("floats", f"{name}_LOW", low)
-        k.tables(f"{name}_POLY", [[float(row[n]) for row in rows] for n in range(1, count)])
+        k.floats(f"{name}_LOW", low)
+        k.floats(f"{name}_POLY", [float(row[n]) for n in range(1, count) for row in rows])
     k.number("DIGAMMA_ROOT", float(root), float(root - float(root)))
     k.number("LOG_PI_PAIR", *k.split(m.log(m.pi), -50))
     k.number("STIRLING_PAIR", *k.split(m.log(2 * m.pi) / 2 - m.mpf(1) / 2, -50))
@@ -240,24 +228,22 @@ def _gammas(k: _TableMaker) -> None:
 
     k.polynomial("STIRLING_TAIL", stirling, tiny, top, 9)
     k.polynomial("DIGAMMA_TAIL", tail, tiny, top, 9)
-    k.table("floats", "FACTORIALS", [float(m.factorial(n)) for n in range(16)])
+    k.floats("FACTORIALS", [float(m.factorial(n)) for n in range(16)])
     orders = [max(n, 1) for n in range(16)]
-    k.tables(
-        "HURWITZ_TAIL",
-        [
-            [float(m.bernoulli(j) * m.factorial(j + n - 1) / m.factorial(j)) for n in orders]
-            for j in range(2, 26, 2)
-        ],
-    )
+    hurwitz = [
+        [float(m.bernoulli(j) * m.factorial(j + n - 1) / m.factorial(j)) for n in orders]
+        for j in range(2, 26, 2)
+    ]
+    k.floats("HURWITZ_TAIL", chain.from_iterable(hurwitz))
 
 
 def text() -> str:
-    """The module's source."""
+    """The file."""
     k = _TableMaker()
     with k.m.workprec(_PRECISION):
         for part in (_exponentials, _logarithms, _circles, _errors, _gammas):
             part(k)
-    return _HEAD + "\n".join(k.lines) + "\n"
+    return "\n".join(k.lines)
 
 
 if __name__ == "__main__":
