@@ -6,6 +6,7 @@ import ast
 import inspect
 from collections.abc import Callable
 from dataclasses import fields
+from keyword import iskeyword
 from typing import Any
 
 from rvm_asm.names import quoted
@@ -79,6 +80,8 @@ class TypeReader:
         if type(value) is int:
             return Lit(value, self.start, self.end)
         if isinstance(value, str):
+            if value.isascii() and value.isidentifier() and not iskeyword(value):
+                return Ref(self.rename(value), (), self.start, self.end)
             try:
                 return self._formula(ast.parse(value, mode="eval").body)
             except SyntaxError:

@@ -89,7 +89,7 @@ def is_exchange(target: ast.expr, value: ast.expr) -> bool:
 
 def same(a: ast.AST | None, b: ast.AST | None) -> bool:
     """Whether two expressions have the same text."""
-    return a is not None and b is not None and _key(a) == _key(b)
+    return type(a) is type(b) and a is not None and b is not None and _key(a) == _key(b)
 
 
 def shown(e: ast.AST) -> str:
@@ -99,7 +99,7 @@ def shown(e: ast.AST) -> str:
 
 
 def _key(e: ast.AST) -> str:
-    return ast.unparse(e)
+    return e.id if isinstance(e, ast.Name) else ast.unparse(e)
 
 
 def reads(e: ast.expr, keep: Callable[[str], bool] = lambda _: True) -> Iterator[ast.Name]:

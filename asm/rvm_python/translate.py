@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from rvm_asm import kept
 from rvm_asm.build import Build
 from rvm_asm.generics import NUMBERS, RECORD, STACK, TypeValue
 from rvm_asm.inference import given
 from rvm_asm.names import plain
 from rvm_asm.nodes import TypeRef, Word
+from rvm_asm.program import Declarations
 from rvm_asm.stats import EntryDef
 
 from rvm.codes.words import described
@@ -47,6 +49,8 @@ class Translation:
         self._stacks = self._unit.stacks(origin)
         self._made: dict[tuple[object, ...], tuple[Program, str]] = {}
         self._builds: dict[str, Build] = {}
+        self._found: dict[str, Declarations] = {}
+        """The declarations of programs that were kept by another process."""
         self._narrow: dict[str, dict[str, Any]] = {}
 
     def is_current(self) -> bool:
@@ -103,9 +107,17 @@ class Translation:
         at = self._func.name
         written = [t.written("", _NOTHING) for t in types] if self._open else None
         declarations.entries = {0: EntryDef(Word(self._name, at.start, at.end), written)}
-        build = Build(declarations)
-        program = build.program()
-        self._builds[program.entry] = build
+        key = kept.key_of(declarations)
+        program = kept.found(key, declarations) if key is not None else None
+        if program is None:
+            build = Build(declarations)
+            program = build.program()
+            self._builds[program.entry] = build
+            # Warnings are given each time.
+            if key is not None and not build.report.found:
+                kept.keep(key, program)
+        else:
+            self._found[program.entry] = declarations
         self._narrow[program.entry] = self._narrow_types(program)
         return program, program.entry
 
@@ -178,7 +190,11 @@ class Translation:
     def source(self, program: Program, name: str) -> str:
         from rvm_python.rasm import written
 
-        return written(self._builds[name], program)
+        build = self._builds.get(name)
+        if build is None:
+            build = self._builds[name] = Build(self._found[name])
+            build.program()
+        return written(build, program)
 
 
 def _class(value: Any) -> object:

@@ -27,10 +27,10 @@ from rvm.expr import reads as read_by
 from rvm.isa import ENDS, MAKES, invert_instr, lower
 from rvm.numbers import system
 from rvm.program import Function, Instr, Register
-from rvm.stmt import Exchange, reads, writes
+from rvm.stmt import Exchange, Stmt, reads, writes
 from rvm.types import BOOL, Array, Stack, elem_of, rank_of
 from rvm.verify.flow import Liveness
-from rvm.verify.pieces import closed, counted, inverse, segments, touches_own, with_register
+from rvm.verify.pieces import Counted, closed, counted, segments, touches_own, with_register
 
 Numbers = tuple[tuple[int, int], ...]
 """Registers and the numbers of the values that they hold."""
@@ -116,6 +116,8 @@ class Items:
         self._forms: dict[object, int] = {}
         self._ways: dict[int, tuple[Instr, int, int]] = {}
         self._touched: dict[int, tuple[Instr, frozenset[int], frozenset[int]]] = {}
+        self._stmts: dict[int, tuple[Instr, tuple[Stmt, ...]]] = {}
+        self._renamed: dict[tuple[int, int], Instr] = {}
 
     def form(self, what: object) -> int:
         """The number of an item's content: keys hold it, so that the content is hashed once."""
@@ -143,11 +145,33 @@ class Items:
             found = self._ways[id(instr)] = instr, way, back
         return found[1:]
 
+    def repeated(self, loop: Counted) -> tuple[int, int]:
+        """The number of a loop's body and that of its inverse, whatever its variable is called."""
+        return self.item([self._anonymous(i, loop.variable) for i in loop.body], loop.at)
+
+    def _anonymous(self, instr: Instr, variable: int) -> Instr:
+        """An instruction in which `VARIABLE` stands for the variable of a loop."""
+        read, changed = self.touched(instr)
+        if variable not in read and variable not in changed:
+            return instr
+        key = id(instr), variable
+        found = self._renamed.get(key)
+        if found is None:
+            found = self._renamed[key] = with_register(instr, variable, VARIABLE)
+        return found
+
+    def stmts(self, instr: Instr) -> tuple[Stmt, ...]:
+        """The statements of an instruction."""
+        found = self._stmts.get(id(instr))
+        if found is None:
+            found = self._stmts[id(instr)] = instr, lower(instr)
+        return found[1]
+
     def touched(self, instr: Instr) -> tuple[frozenset[int], frozenset[int]]:
         """The registers that an instruction reads, and those that it changes."""
         found = self._touched.get(id(instr))
         if found is None:
-            stmts = lower(instr)
+            stmts = self.stmts(instr)
             read = {p.reg for s in stmts for p in reads(s)}
             changed = {p.reg for s in stmts for p in writes(s, self.inout)}
             read |= self._measured(instr.args, read | changed)
@@ -168,7 +192,8 @@ class Items:
         unread = self.arrays.difference(read)
         if not unread:
             return set()
-        return {lengths_of(p.reg) for v in values for p in places(v) if p.reg in unread}
+        used = (p.reg for v in values if not isinstance(v, Const) for p in places(v))
+        return {lengths_of(reg) for reg in used if reg in unread}
 
     def dims(self, reg: int) -> tuple[Expr, ...]:
         """The lengths that a register is made with."""
@@ -316,8 +341,7 @@ class Region:
             place = cast(Place, first)
             if self.number(place.reg) == self._zero(place.reg):
                 self.found.append(pc)
-        stmts = lower(instr)
-        match stmts:
+        match self.items.stmts(instr):
             case (Exchange(Place(a, ()), Place(b, ())),):
                 one, two = self.number(a), self.number(b)
                 self.held[a], self.held[b] = two, one
@@ -475,15 +499,15 @@ class Region:
         if self.number(loop.behind) != self._value(loop.end):
             return None
         first, last = self._value(loop.first), self._value(loop.last)
-        body = with_register(loop.body, loop.variable, VARIABLE)
         way, turned = loop.step, -loop.step
         ends, back = ((FIRST, first), (LAST, last)), ((FIRST, last), (LAST, first))
-        if loop.variable not in used or touches_own(body, VARIABLE, changed):
+        if loop.variable not in used or touches_own(loop.body, loop.variable, changed):
             # The order does not matter: upwards, whichever way the loop counts.
             ends = back = ends if way > 0 else back
             way = turned = 0
         own = used - {loop.variable}
-        does, undoes = self.items.form((way, body)), self.items.form((turned, inverse(body)))
+        body, inverse = self.items.repeated(loop)
+        does, undoes = self.items.form((way, body)), self.items.form((turned, inverse))
         return Repeated(loop.variable, own, does, ends, undoes, back)
 
     def _apart(self, start: int, end: int) -> list[Region]:

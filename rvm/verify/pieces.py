@@ -1,4 +1,4 @@
-"""Pieces of code that control enters at their beginning and leaves at their end, and inverses."""
+"""Pieces of code that control enters at their beginning and leaves at their end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from rvm.expr import Apply, Const, Expr, Index, Place, places, rebuild
-from rvm.isa import invert_instr
 from rvm.program import Instr
 
 
@@ -42,21 +41,11 @@ def segments(code: Sequence[Instr], start: int, end: int) -> Iterator[tuple[int,
         yield low, end
 
 
-def inverse(code: Sequence[Instr]) -> tuple[Instr, ...]:
-    """The instructions that undo a piece of code, its jumps counted from its beginning."""
-    last = len(code) - 1
-    out = []
-    for instr in reversed(code):
-        undo = invert_instr(instr)
-        out.append(replace(undo, aux=last - undo.aux) if undo.op in ("br", "cf") else undo)
-    return tuple(out)
-
-
 class Counted(NamedTuple):
     """A loop over evenly spaced numbers: its variable, the bounds, the step, and its body.
 
     The variable begins as `entered`; the register `behind` was made as `end`, by which the bounds
-    are recognised.
+    are recognised.  The jumps in the body are those of the whole code, in which it begins at `at`.
     """
 
     variable: int
@@ -66,7 +55,8 @@ class Counted(NamedTuple):
     first: Expr
     last: Expr
     step: int
-    body: tuple[Instr, ...]
+    body: Sequence[Instr]
+    at: int
 
 
 def counted(code: Sequence[Instr], start: int, end: int) -> Counted | None:
@@ -105,11 +95,10 @@ def counted(code: Sequence[Instr], start: int, end: int) -> Counted | None:
         return None
     if turned:
         first, last = last, first
-    offset = start + 3 if turned else start + 2
-    moved = tuple(replace(i, aux=i.aux - offset) if i.op in ("br", "cf") else i for i in body)
-    if any(i.op in ("br", "cf") and not 0 <= i.aux < len(moved) for i in moved):
+    at = start + 3 if turned else start + 2
+    if any(i.op in ("br", "cf") and not at <= i.aux < at + len(body) for i in body):
         return None
-    return Counted(variable, entered, behind, made, first, last, size, moved)
+    return Counted(variable, entered, behind, made, first, last, size, body, at)
 
 
 def _made(code: Sequence[Instr], before: int, reg: int) -> Expr | None:
@@ -123,14 +112,14 @@ def _made(code: Sequence[Instr], before: int, reg: int) -> Expr | None:
     return None
 
 
-def with_register(code: Sequence[Instr], old: int, new: int) -> tuple[Instr, ...]:
-    """Code with one register replaced by another."""
+def with_register(instr: Instr, old: int, new: int) -> Instr:
+    """An instruction with one register replaced by another."""
 
     def renamed(node: Expr) -> Expr:
         made = rebuild(node, renamed)
         return replace(made, reg=new) if isinstance(made, Place) and made.reg == old else made
 
-    return tuple(replace(i, args=tuple(map(renamed, i.args))) for i in code)
+    return replace(instr, args=tuple(map(renamed, instr.args)))
 
 
 def touches_own(code: Sequence[Instr], variable: int, changed: Collection[int]) -> bool:

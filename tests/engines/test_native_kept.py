@@ -17,9 +17,10 @@ import pytest
 from sizes import thin, wide
 
 import rvm
-from rvm.engines.native import artifact, elf, kept, keys, memory
+from rvm.engines.native import artifact, elf, keys, memory
 from rvm.engines.native.compiler import compiler
 from rvm.engines.native.roots import root_of
+from rvm.host import kept
 from rvm.image import image_of
 from rvm.ir.kind import Kind
 from rvm.program import Program
@@ -342,7 +343,7 @@ def test_one_long_process_stays_within_the_limit(
 def test_what_killed_processes_left_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RVM_CACHE_DIR", str(tmp_path))
     script = (
-        "import os, signal\nfrom rvm.engines.native import kept\n"
+        "import os, signal\nfrom rvm.host import kept\n"
         "kept.os.replace = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)\n"
         "kept.keep('0' * 64, b'half of it')\n"
     )

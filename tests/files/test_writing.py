@@ -253,7 +253,7 @@ def test_a_closed_stream_is_an_ordinary_error(name: str, tmp_path: Path) -> None
 
 PRIVATE = {
     "rvm/host/write.py": "the one that does it",
-    "rvm/engines/native/kept.py": "kept machine code: checked when it is read, and renamed too",
+    "rvm/host/kept.py": "what is kept: checked when it is read, and renamed too",
     "rvm/pebble/bridge/runs/files.py": "states in a private folder, which goes with the run",
     "tests/attack/campaign.py": "an input in a folder for the moment",
     "tests/attack/crew.py": "what processes share, in a folder for the moment",

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from time import time_ns
 from typing import Any
 
 import numpy as np
@@ -409,12 +410,14 @@ def twenty(q: Array[f64, "n"], p: Array[f64, "n"], e: f64, dt: f64, steps: i64):
 """Twenty lines, as one writes them."""
 
 
-def _compiled() -> Make:
+def _compiled(*, kept: bool) -> Make:
+    """A function that no process has seen before, or one that is kept."""
     names = {"rvm": rvm, "np": np, "f64": f64, "i64": i64, "Array": Array}
 
     def make(values: Values) -> Fresh:
         def fresh() -> tuple[Go, Read]:
-            f = rvm.reversible.source(TWENTY, names)
+            text = TWENTY if kept else f"{TWENTY}# {time_ns()}\n"
+            f = rvm.reversible.source(text, names)
             return lambda: f.program, lambda p: {"functions": len(p.functions)}
 
         return fresh
@@ -443,7 +446,8 @@ COMPILING = Workload(
     lambda n: {},
     ("functions",),
     (
-        Peer("rvm.reversible", FORWARD, _compiled()),
+        Peer("rvm.reversible", FORWARD, _compiled(kept=False)),
+        Peer("rvm.reversible, kept", FORWARD, _compiled(kept=True)),
         Peer("its text, assembled", FORWARD, _assembled()),
     ),
     core=False,

@@ -14,8 +14,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from rvm.engines.native import kept
 from rvm.expr import Apply, Expr, walk
+from rvm.host import kept
 from rvm.image import Code
 from rvm.ir.kind import Kind
 from rvm.isa import FUNCTIONS, OPCODES, SHIPPED, SHIPPED_ROWS
@@ -25,8 +25,6 @@ from rvm.types import SCALARS, elem_of
 
 TRAITS = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU ", "Features", "isa")
 """The prefixes of lines that describe a processor's features."""
-APART = ("__pycache__", "codes", "interop", "pebble")
-"""Folders of rvm that do not affect the code made from a program."""
 
 
 def key_of(code: Code, kind: Kind, *more: str) -> str | None:
@@ -100,27 +98,8 @@ def environment() -> str:
 
 
 def _sources() -> str:
-    """The state of rvm's own modules: sizes and times of their files.
-
-    It is not known if one of them has been changed since this process began to read them.
-    """
-    seen = []
-    # The package stands above this module, but it is there.
-    began = sys.modules[__name__.partition(".")[0]].BEGAN
-    waiting = [str(Path(__file__).parents[2])]
-    try:
-        while waiting:
-            with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    if entry.name.endswith(".py"):
-                        if entry.stat().st_mtime_ns >= began:
-                            return ""
-                        seen.append(_state(entry))
-                    elif entry.name not in APART and entry.is_dir():
-                        waiting.append(entry.path)
-    except OSError:
-        return ""
-    return "\n".join(sorted(seen))
+    """The state of rvm's own modules."""
+    return kept.sources(str(Path(__file__).parents[2]))
 
 
 def _library() -> str:
@@ -131,15 +110,10 @@ def _library() -> str:
     home = f"{spec.submodule_search_locations[0]}/binding"
     try:
         with os.scandir(home) as entries:
-            found = sorted(_state(e) for e in entries if "llvmlite." in e.name)
+            found = sorted(kept.state(e) for e in entries if "llvmlite." in e.name)
     except OSError:
         return ""
     return "\n".join(found)
-
-
-def _state(entry: os.DirEntry[str]) -> str:
-    status = entry.stat()
-    return f"{entry.path} {status.st_size} {status.st_mtime_ns}"
 
 
 def _processor() -> str:

@@ -9,13 +9,13 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from rvm.engines.extent import sketch_of
-from rvm.engines.native import kept
 from rvm.engines.native.artifact import Artifact, Sketch, decoded
 from rvm.engines.native.elf import Block, linked
 from rvm.engines.native.frames import layout_of, slots_of
 from rvm.engines.native.host import Llvm
 from rvm.engines.native.keys import key, key_of
 from rvm.engines.native.memory import Run, loaded
+from rvm.host import kept
 from rvm.host.once import once
 from rvm.host.signals import Listening, deferred
 from rvm.image import Code

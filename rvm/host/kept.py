@@ -1,11 +1,11 @@
-"""The folder in which machine code is kept from one process to the next.
+"""The folder in which machine code and programs are kept from one process to the next.
 
-The name of a file is a hash of everything that its code depends on.  It is written completely
+The name of a file is a hash of everything that its contents depend on.  It is written completely
 before it gets its name, so that several processes can do this at once, and begins with a hash of
 the rest: a file that is damaged, or belongs elsewhere, is treated as missing.  Without a folder, or
 space in it, nothing is kept.
 
-The files are executed, and a hash is not a signature.  So folder and file must belong to the user
+Machine code is executed, and a hash is not a signature.  So folder and file must belong to the user
 for whom this process acts, and nobody else may be able to write to them; otherwise they are
 ignored, with a warning.  On systems without such owners nothing is kept.
 """
@@ -20,6 +20,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 try:
@@ -52,7 +53,7 @@ def digest(*parts: bytes) -> bytes:
 
 
 def folder() -> Path | None:
-    """The folder for cached machine code; None if there is none.
+    """The folder; None if there is none.
 
     It is `RVM_CACHE_DIR`, by default `rvm` in the user's cache folder; none if the variable is
     empty, or the user has no home folder.
@@ -118,6 +119,43 @@ def keep(key: str, body: bytes) -> None:
         return
 
 
+# ---------------------------------------------------------------- what it depends on
+
+
+def sources(folder: str) -> str:
+    """The state of the modules of a package in a folder: sizes and times of their files.
+
+    It is not known ("") if one of them has been changed since this process began to read them.
+    """
+    # The package stands above this module, but it is there.
+    return _sources(folder, sys.modules[__name__.partition(".")[0]].BEGAN)
+
+
+@cache
+def _sources(folder: str, began: int) -> str:
+    seen = []
+    waiting = [folder]
+    try:
+        while waiting:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.name.endswith(".py"):
+                        if entry.stat().st_mtime_ns >= began:
+                            return ""
+                        seen.append(state(entry))
+                    elif entry.name != "__pycache__" and entry.is_dir():
+                        waiting.append(entry.path)
+    except OSError:
+        return ""
+    return "\n".join(sorted(seen))
+
+
+def state(entry: os.DirEntry[str]) -> str:
+    """The size and the time of a file."""
+    status = entry.stat()
+    return f"{entry.path} {status.st_size} {status.st_mtime_ns}"
+
+
 # ---------------------------------------------------------------- whose it is
 
 
@@ -164,7 +202,7 @@ def _refused(path: Path, why: str) -> OSError:
     global _warned
     if not _warned:
         _warned = True
-        text = f"machine code kept in {path} is ignored: {why}; see RVM_CACHE_DIR"
+        text = f"what is kept in {path} is ignored: {why}; see RVM_CACHE_DIR"
         # Where warnings are errors a run goes on all the same: nothing is wrong with it.
         with suppress(RuntimeWarning):
             warnings.warn(text, RuntimeWarning, 2)
