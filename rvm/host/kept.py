@@ -123,7 +123,7 @@ def keep(key: str, body: bytes) -> None:
 
 
 def sources(folder: str) -> str:
-    """The state of the modules of a package in a folder: sizes and times of their files.
+    """The state of the modules and tables of a package in a folder: their files' sizes and times.
 
     It is not known ("") if one of them has been changed since this process began to read them.
     """
@@ -139,7 +139,7 @@ def _sources(folder: str, began: int) -> str:
         while waiting:
             with os.scandir(waiting.pop()) as entries:
                 for entry in entries:
-                    if entry.name.endswith(".py"):
+                    if entry.name.endswith((".py", ".txt")):
                         if entry.stat().st_mtime_ns >= began:
                             return ""
                         seen.append(state(entry))
