@@ -8,6 +8,7 @@ accumulated in an ancilla: a value is stored whole, and removed whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 
 from rvm_asm.nodes import Application, Declared, Lit, Ref, Word
 from rvm_asm.stats import AllocStat, Arm, Func, IfStat, Stat
@@ -288,6 +289,17 @@ class Lowering(States):
             return False
         return once or is_light(one)
 
+    def _fused(self, e: Term) -> Term:
+        """A term in which arrays need no names, since elements of them are put in."""
+        if not isinstance(e, Let):
+            return e
+        p, a = e.pattern, e.value
+        if isinstance(p, str) and isinstance(a.type, Arr):
+            once = free(e.body).get(p) == 1 and not repeated(e.body, p, spread)
+            if self._fuses(a, once):
+                return self._fused(put_in(e.body, p, a, self.names))
+        return replace(e, body=self._fused(e.body))
+
     def _held(self, name: str, e: Term, env: Env, body: Callable[[Env], list[Stat]]) -> list[Stat]:
         """Statements over a value that is computed before and uncomputed after."""
         fold = self.as_loop(e) if isinstance(e, Loop) else e
@@ -335,7 +347,7 @@ class Lowering(States):
     def _elements(self, place: Value, e: Term, env: Env, fresh: bool) -> list[Stat]:
         i = self.names.new("i")
         var = Var(i, type=I64, start=e.start, end=e.end)
-        one, n = elem(e, var, self.names), self.length(e)
+        one, n = self._fused(elem(e, var, self.names)), self.length(e)
         once: Lets = []
         one = without(one, {i}, loop_runs(n), self.names, once, is_function=True)
 

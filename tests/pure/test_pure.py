@@ -291,6 +291,17 @@ def test_loops_that_ask_where_they_are_go_in_pieces_without_asking() -> None:
             given = {"x": np.arange(1.0, n + 1), "c": -0.5, "m": r.randint(-1, 4)}
             want = evaluate(f.definition.body, {**given, "n": n})
             assert handle(out=np.zeros(n), **given).out.tolist() == list(want), text
+        # Names for arrays, as traces have them, in a loop too, hide no condition.
+        named = f"let k = iota n in let v = map (i. let j = i in {body}) k in v"
+        for term, others in ((named, 0), (f"loop x = x for t < 2 do {named}", 2)):
+            g = rvm_pure.functions(text.split("=", 1)[0] + f"= {term}\n")["f"]
+            again = g.stage("rasm")
+            assert again.count("for") == code.count("for") + others, again
+            x = np.arange(1.0, 4.0)
+            given = {"x": x, "c": -0.5, "m": 2}
+            want = evaluate(g.definition.body, {**given, "n": 3})
+            there = g.program.f.with_options(engine="reference")(out=np.zeros(3), **given)
+            assert there.out.tolist() == list(want), again
     assert split > 20
 
 
