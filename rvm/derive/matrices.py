@@ -193,11 +193,11 @@ class MatrixJudge:
     @cached_property
     def _lines(self) -> list[Estimate]:
         """The estimates of the errors of all lines."""
-        _, _, along, across = self._ways()
+        _, _, along, _ = self._ways()
         registers = self.known.function.registers
         given = {k: raw_directions(_bar(registers[k].type), v) for k, v in units(along).items()}
         return [
-            Estimate(self._line({k: direction(v, n) for k, v in given.items()}, at, across))
+            Estimate(self._line({k: direction(v, n) for k, v in given.items()}, at))
             for n, at in enumerate((j, i) for j in along for i in range(math.prod(along[j])))
         ]
 
@@ -215,19 +215,17 @@ class MatrixJudge:
         held = self.known.seeds if self.rows else self.known.start
         return {k: real_shape(types[k].type, held[k]) for k in registers}
 
-    def _line(
-        self, dual: Mapping[int, Any], at: tuple[int, int], across: Mapping[int, Shape]
-    ) -> Evidence:
+    def _line(self, dual: Mapping[int, Any], at: tuple[int, int]) -> Evidence:
         """The evidence on the line of one number of a register;
 
         `dual` is 1 there and 0 elsewhere.
         """
         (j, i), known = at, self.known
-        found = {}
+        _, _, along, across = self._ways()
+        count, found = math.prod(along[j]), {}
         for k, shape in across.items():
-            part = self.parts[(j, k) if self.rows else (k, j)]
-            size = math.prod(shape)
-            flat = part.reshape(-1, size)[i] if self.rows else part.reshape(size, -1)[:, i]
+            part, size = self.parts[(j, k) if self.rows else (k, j)], math.prod(shape)
+            flat = part.reshape(count, size)[i] if self.rows else part.reshape(size, count)[:, i]
             t = _bar(known.function.registers[k].type)
             found[k] = direction(raw_directions(t, flat.reshape(1, *shape)), 0)
         zeros = {k: zero_dual(known.function, k, seed) for k, seed in known.seeds.items()}

@@ -168,3 +168,22 @@ def exact(given: dict[str, Any]) -> dict[tuple[str, str], Any]:
         ("z", "x"): rows["z"][:2],
         ("z", "z"): rows["z"][2],
     }
+
+
+@pytest.mark.parametrize("held", [(0, 2), (2, 0), (0, 0)])
+def test_matrices_of_arrays_and_stacks_without_elements(held: tuple[int, int]) -> None:
+    n, m = held
+    f = rvm.assemble("""
+        func f(y: f64, x: f64[n], s: stack[f64])
+            for i = 0 to n - 1
+                mul x[i], 1.1
+                add y, x[i] ** 3
+            end
+    """).f
+    given = {"y": 0.0, "x": np.ones(n), "s": [1.0] * m}
+    for found in (f.jacobian(given), *(f.hessian(given, loss="y", method=way) for way in METHODS)):
+        for of, part in found.items():
+            for wrt, values in part.items():
+                assert np.shape(values) == np.shape(found.info.error[of][wrt])
+    curved = f.hessian(given, loss="y", tolerance=1e-8)
+    assert np.allclose(curved.x.x, 6 * 1.1**3 * np.eye(n))
