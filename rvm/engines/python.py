@@ -19,7 +19,7 @@ import numpy as np
 from rvm.emit.python.calls import CallPrinter
 from rvm.engines.reference import step
 from rvm.engines.source import Source
-from rvm.engines.support import SUPPORT, Trouble
+from rvm.engines.support import REFUSALS, SUPPORT, Trouble
 from rvm.engines.trapping import due
 from rvm.host.once import once
 from rvm.image import Code
@@ -83,7 +83,7 @@ class Python:
             if len(state.frames) >= NESTED if limit is None else live > limit:
                 raise Trouble
             inner = site.enter(frame.regs)
-        except Exception:
+        except REFUSALS:
             step(state)
             return
         account.live_bytes = live
@@ -101,7 +101,7 @@ class Python:
             if site is None:
                 raise Trouble
             site.leave(outer.regs, frames[-1].regs)
-        except Exception:
+        except REFUSALS:
             step(state)
             return
         frames.pop()

@@ -115,7 +115,7 @@ class Source:
         self._line(1, "try:")
         self._line(2, "while True:")
         self._tree(3, sorted(arms), arms)
-        self._line(1, "except Exception as error:")
+        self._line(1, "except REFUSALS as error:")
         # What comes from between instructions is not of this code's making.
         self._line(2, "if error.__traceback__.tb_lineno not in LINES: raise")
         self._line(2, "block, done, spent = LINES[error.__traceback__.tb_lineno]")

@@ -12,6 +12,7 @@ import numpy as np
 from rvm.engines.evaluate import cut, has_shape, plain
 from rvm.engines.heap import drop_array, fits, forget, make_array, pop, push, residue
 from rvm.engines.log import keep, keep_floats, taken, taken_float
+from rvm.faults import RvmError
 from rvm.numbers.base import NumberSystem
 from rvm.numbers.gaps import lost
 from rvm.state import State
@@ -19,6 +20,14 @@ from rvm.state import State
 
 class Trouble(Exception):
     """An instruction that the reference engine must execute: usually, to report an error."""
+
+
+REFUSALS = (ArithmeticError, LookupError, ValueError, TypeError, MemoryError, RvmError, Trouble)
+"""The exceptions by which an instruction is left to the reference engine.
+
+Any other comes from outside, through `PyThreadState_SetAsyncExc` or a trace function, and perhaps
+after the instruction has changed something: it must not be executed once more.
+"""
 
 
 def trouble() -> NoReturn:
@@ -49,7 +58,7 @@ def remake_array(state: State, sys: NumberSystem, shape: tuple[int, ...], value:
     made = make_array(state, sys, shape, value)
     try:
         made[...] = taken(state, (sys, made))[0]
-    except Exception:
+    except REFUSALS:
         state.account.live_bytes -= made.nbytes
         raise
     return made
@@ -92,6 +101,7 @@ def defined_in(module: Mapping[str, Any]) -> dict[str, object]:
 
 SUPPORT: dict[str, object] = {
     **defined_in(globals()),
+    "REFUSALS": REFUSALS,
     "cisfinite": cmath.isfinite,
     "drop_array": drop_array,
     "fits": fits,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from rvm.engines.evaluate import evaluate
+from rvm.engines.support import REFUSALS
 from rvm.expr import Expr, places
 from rvm.image.traps import Changed, Trap
 from rvm.state import State
@@ -37,7 +38,7 @@ def _holds(trap: Trap, regs: list[object]) -> bool:
         return guard.holds(regs)
     try:
         return bool(condition(guard, regs))
-    except Exception:
+    except REFUSALS:
         return True
 
 

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from interrupts.operations import ENGINES, OPERATIONS, Call, Debug, Run
+from interrupts.operations import ENGINES, OPERATIONS, Call, Debug, Mapped, Run, Stacks
 from sizes import thin, wide
 
 import rvm
@@ -30,13 +30,20 @@ class Stop(BaseException):
     pass
 
 
+class Late(Exception):
+    """What a library raises in a thread whose time is up."""
+
+
 class Injector:
-    """Raises Stop at one line among those that are executed; `then`: and so many calls later."""
+    """Raises at one line among those that are executed; `then`: and so many calls later."""
 
     def __init__(self, at: int, then: int = 0) -> None:
         self.at = at
         self.then = then
+        self.kind: type[BaseException] = Stop if at % 2 else Late
         self.seen = 0
+        self.generated: dict[tuple[str, int], int] = {}
+        """The lines of generated code, and when each was executed last."""
         self.raised = 0
 
     def __enter__(self) -> Injector:
@@ -52,11 +59,13 @@ class Injector:
             return None
         if event == "line":
             self.seen += 1
+            if frame.f_code.co_filename.startswith("<rvm "):
+                self.generated[frame.f_code.co_filename, frame.f_lineno] = self.seen
             if self.seen == self.at:
                 self.raised += 1
                 if self.then:
                     sys.setprofile(self.profile)
-                raise Stop
+                raise self.kind
         return self.trace
 
     def profile(self, frame: FrameType, event: str, arg: Any) -> None:
@@ -64,7 +73,7 @@ class Injector:
             self.then -= 1
             if self.then == 0:
                 self.raised += 1
-                raise Stop
+                raise self.kind
 
 
 def inject(operation: Call, at: int, then: int = 0) -> Injector:
@@ -75,7 +84,7 @@ def inject(operation: Call, at: int, then: int = 0) -> Injector:
     try:
         with injector:
             operation.go()
-    except Stop as found:
+    except (Stop, Late) as found:
         error = found
     operation.check(error)
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -127,6 +136,25 @@ def small(kind: type[Call], engine: str) -> Call:
 def test_data_are_whole_after_an_exception_at_some_lines(engine: str, kind: type[Call]) -> None:
     raised, _ = attack(engine, kind, 12, seed=len(kind.name))
     assert raised > 6
+
+
+@pytest.mark.parametrize("kind", [Stacks, Mapped], ids=lambda k: k.name)
+@pytest.mark.parametrize("engine", ["python", "vector"])
+def test_no_instruction_is_repeated_for_an_exception_from_outside(
+    engine: str, kind: type[Call]
+) -> None:
+    operation = small(kind, engine)
+    lines(operation)
+    operation.start()
+    with Injector(-1) as found:
+        operation.go()
+    assert len(found.generated) > 10
+    for at in found.generated.values():
+        operation.start()
+        with pytest.raises(Late), Injector(at) as injector:
+            injector.kind = Late
+            operation.go()
+        assert operation.held() == operation.old
 
 
 @pytest.mark.soak

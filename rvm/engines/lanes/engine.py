@@ -22,6 +22,7 @@ from rvm.engines.lanes.plan import LanePlan, Op
 from rvm.engines.lanes.recovery import NO_LIMIT, alone, see_to, unexpected
 from rvm.engines.lanes.segment import Segment
 from rvm.engines.lanes.support import Context
+from rvm.engines.support import REFUSALS
 from rvm.host.once import once
 from rvm.host.signals import listen
 from rvm.state import NESTED, Options, State
@@ -238,7 +239,7 @@ class Run:
         group.load(site.varying, site.uniform)
         try:
             inner = site.enter(group.regs, group.width)
-        except Exception as error:
+        except REFUSALS as error:
             see_to(self, group, error)
             return
         group.ticks += 1
@@ -293,7 +294,7 @@ class Run:
                 if not group.width:
                     return
                 continue
-            except Exception:
+            except REFUSALS:
                 self.aside(group, np.ones(group.width, bool))
                 return
             break

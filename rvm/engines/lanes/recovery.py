@@ -18,6 +18,7 @@ from rvm.engines.lanes.plan import Op
 from rvm.engines.lanes.segment import Segment
 from rvm.engines.lanes.stacks import LaneStack
 from rvm.engines.reference import step
+from rvm.engines.support import REFUSALS
 from rvm.faults import RvmError
 from rvm.host.once import once
 from rvm.state import Frame as SingleFrame
@@ -177,7 +178,7 @@ def failing(attempt: Callable[[Any], object], width: int) -> Any:
             rest = lanes[~np.broadcast_to(error.lanes, (len(lanes),))]
             if len(rest):
                 search(rest)
-        except Exception:
+        except REFUSALS:
             if len(lanes) == 1:
                 bad.append(int(lanes[0]))
                 return

@@ -141,7 +141,7 @@ class Segment:
             out.append("            " + line)
             self.lines_of[len(out)] = numbers[k]
         out += [
-            "    except Exception as _error:",
+            "    except REFUSALS as _error:",
             "        if _error.__traceback__.tb_lineno not in LINES: raise",
             "        _q, _done = LINES[_error.__traceback__.tb_lineno]",
             "        _n += _done",

@@ -89,7 +89,7 @@ class LoopPlan:
             f"            if {self.cost} * _k > n: _k = n // {self.cost}",
             f"            if _k < {self.least}: break",
             *(f"            {line}" for line in piece),
-            "    except (ArithmeticError, ValueError, IndexError, MemoryError, RvmError, Trouble):",
+            "    except REFUSALS:",
             "        pass",
             f"    return {', '.join(['True', 'n', *(regs[r] for r in self.results)])}",
         ]

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from rvm.engines.lanes.support import LANE_NAMES, Context
 from rvm.engines.support import Trouble, defined_in
-from rvm.faults import RvmError
 from rvm.state import Account
 
 Lanes = NDArray[Any]
@@ -185,5 +184,4 @@ class Erased(Context):
 VECTOR_SUPPORT: dict[str, object] = {
     **LANE_NAMES,
     **defined_in(globals()),
-    "RvmError": RvmError,
 }
