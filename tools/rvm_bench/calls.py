@@ -5,44 +5,20 @@ from __future__ import annotations
 from math import sin
 from typing import Any
 
-import numpy as np
-
 from rvm_bench import libraries
-from rvm_bench.ccode import Packed, c_peers, cell
+from rvm_bench.ccode import c_peers, packed
 from rvm_bench.contest import Values, Workload
 
 # ---------------------------------------------------------------- one call
 
 
-def _called(r: float, x: float, y: float) -> Values:
-    return {"r": r + (x * y + sin(x) / (1.0 + y * y) - x * x), "x": x, "y": y}
-
-
-def _called_numba(r: Any, x: Any, y: Any) -> Any:
-    return (r + (x * y + np.sin(x) / (1.0 + y * y) - x * x),)
+def _called(r: Any, x: Any, y: Any) -> Any:
+    return (r + (x * y + sin(x) / (1.0 + y * y) - x * x),)
 
 
 def _called_with(lib: Any, v: dict[str, Any]) -> Values:
     x, y = v["x"], v["y"]
     return {"r": v["r"] + (x * y + lib.sin(x) / (1.0 + y * y) - x * x)}
-
-
-def _called_jax(v: dict[str, Any]) -> Values:
-    import jax.numpy as jnp
-
-    return _called_with(jnp, v)
-
-
-def _called_torch(v: dict[str, Any]) -> Values:
-    import torch
-
-    return _called_with(torch, v)
-
-
-def _called_autograd(v: dict[str, Any]) -> Values:
-    from autograd import numpy as anp
-
-    return _called_with(anp, v)
 
 
 def _of_r(_: Values) -> Values:
@@ -57,11 +33,10 @@ CALL = Workload(
     lambda n: {"r": 0.0, "x": 0.7, "y": 1.3},
     ("r",),
     (
-        libraries.python(_called),
-        libraries.numba(_called_numba, ("r",)),
-        *libraries.jax(_called_jax, _of_r, ("x", "y")),
-        *libraries.torch(_called_torch, _of_r, ("x", "y")),
-        libraries.autograd(_called_autograd, _of_r, ("x", "y")),
+        *libraries.loops(_called, ("r",)),
+        *libraries.jax(_called_with, _of_r, ("x", "y")),
+        *libraries.torch(_called_with, _of_r, ("x", "y")),
+        libraries.autograd(_called_with, _of_r, ("x", "y")),
     ),
     _of_r,
     ("x", "y"),
@@ -70,16 +45,7 @@ CALL = Workload(
 # ---------------------------------------------------------------- exp by its series
 
 
-def _series(y: float, x: float) -> Values:
-    total, term, k = 1.0, 1.0, 0
-    while abs(term) > 1e-16:
-        k += 1
-        term = term * x / k
-        total += term
-    return {"y": y + total, "x": x}
-
-
-def _series_numba(y: Any, x: Any) -> Any:
+def _series(y: Any, x: Any) -> Any:
     total, term, k = 1.0, 1.0, 0
     while abs(term) > 1e-16:
         k += 1
@@ -92,7 +58,7 @@ _TERMS = 22
 """The number of terms needed for x = 1.6."""
 
 
-def _series_jax(v: dict[str, Any]) -> Values:
+def _series_jax(_: Any, v: dict[str, Any]) -> Values:
     from jax import lax
 
     def step(k: Any, q: Any) -> Any:
@@ -101,11 +67,6 @@ def _series_jax(v: dict[str, Any]) -> Values:
         return total + term, term
 
     return {"y": v["y"] + lax.fori_loop(0, _TERMS, step, (1.0, 1.0))[0]}
-
-
-def _series_c(v: dict[str, Any]) -> Packed:
-    y = cell(v["y"])
-    return (y, v["x"]), lambda: {"y": y[0]}
 
 
 def _of_y(_: Values) -> Values:
@@ -120,9 +81,8 @@ EXP = Workload(
     lambda n: {"y": 0.0, "x": 1.6},
     ("y",),
     (
-        *c_peers("exp", _series_c, ("x",)),
-        libraries.python(_series),
-        libraries.numba(_series_numba, ("y",)),
+        *c_peers("exp", packed("y x", "y"), ("x",)),
+        *libraries.loops(_series, ("y",)),
         *libraries.jax(_series_jax, _of_y, ("x",), hessian="y"),
     ),
     _of_y,

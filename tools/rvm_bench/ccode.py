@@ -69,6 +69,17 @@ def c(source: str, function: str, pack: Pack, *flags: str) -> Make:
     return make
 
 
+def packed(arguments: str, results: str) -> Pack:
+    """Arguments by name, `#x` for the length of x; numbers among the results are cells."""
+
+    def pack(v: dict[str, Any]) -> Packed:
+        held = {k: v[k] if np.ndim(v[k]) else cell(v[k]) for k in results.split()}
+        given = [len(v[k[1:]]) if k[0] == "#" else held.get(k, v.get(k)) for k in arguments.split()]
+        return given, lambda: {k: a if np.ndim(v[k]) else a[0] for k, a in held.items()}
+
+    return pack
+
+
 def c_peers(
     source: str,
     pack: Pack,
@@ -81,7 +92,7 @@ def c_peers(
     The seed of an input that changes is its bar.  `back` packs values with a different layout.
     """
 
-    def packed(v: dict[str, Any]) -> Packed:
+    def with_bars(v: dict[str, Any]) -> Packed:
         bars: dict[str, Any] = {} if seeds is None else dict(seeds(v))
         for k in wrt:
             bars.setdefault(k, np.zeros_like(v[k]) if np.ndim(v[k]) else cell())
@@ -92,7 +103,7 @@ def c_peers(
 
     peers = [Peer("C", FORWARD, c(source, "forward", pack), "cc")]
     if wrt or back is not None:
-        peers.append(Peer("C", GRADIENT, c(source, "gradient", back or packed), "cc"))
+        peers.append(Peer("C", GRADIENT, c(source, "gradient", back or with_bars), "cc"))
     return tuple(peers)
 
 

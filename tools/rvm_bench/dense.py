@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from math import cos, sin
 from typing import Any
 
 import numpy as np
 
 from rvm_bench import libraries
-from rvm_bench.ccode import Packed, c_peers
+from rvm_bench.ccode import Packed, c_peers, packed
 from rvm_bench.contest import GRADIENT, Values, Workload
 
 # ---------------------------------------------------------------- a matrix product
@@ -26,12 +27,12 @@ def _of_C(v: Values) -> Values:  # noqa: N802
     return {"C": _matrix_seed(len(v["C"]))}
 
 
-def _product(C: Any, A: Any, B: Any) -> Values:  # noqa: N803
+def _product(C: Any, A: Any, B: Any) -> Any:  # noqa: N803
     for row, out in zip(A, C, strict=True):
         for a, other in zip(row, B, strict=True):
             for j, b in enumerate(other):
                 out[j] += a * b
-    return {"C": C}
+    return (C,)
 
 
 def _product_numba(C: Any, A: Any, B: Any) -> Any:  # noqa: N803
@@ -55,13 +56,8 @@ def _product_numpy_back(C: Any, A: Any, B: Any) -> Values:  # noqa: N803
     return {"A": seed @ B.T, "B": A.T @ seed}
 
 
-def _product_model(v: dict[str, Any]) -> Values:
+def _product_model(_: Any, v: dict[str, Any]) -> Values:
     return {"C": v["C"] + v["A"] @ v["B"]}
-
-
-def _product_c(v: dict[str, Any]) -> Packed:
-    n = len(v["C"])
-    return (v["C"], v["A"], v["B"], n, n, n), lambda: {"C": v["C"]}
 
 
 MATMUL = Workload(
@@ -72,8 +68,8 @@ MATMUL = Workload(
     _matrices,
     ("C",),
     (
-        *c_peers("matmul", _product_c, ("A", "B"), _of_C),
-        libraries.python(_product),
+        *c_peers("matmul", packed("C A B #C #C #C", "C"), ("A", "B"), _of_C),
+        libraries.python(_product, ("C",)),
         libraries.numpy(_product_numpy),
         libraries.numpy(_product_numpy_back, GRADIENT),
         libraries.numba(_product_numba, ("C",)),
@@ -101,30 +97,17 @@ def _pairs(n: int) -> Any:
     return np.array([i for j in range(n) for i in range(n - 2, j - 1, -1)])
 
 
-def _rotated(x: Any, t: Any) -> Values:
-    from math import cos, sin
-
+def _rotated(x: Any, t: Any) -> Any:
     k = 0
     for j in range(len(x)):
         for i in range(len(x) - 2, j - 1, -1):
             c, s = cos(t[k]), sin(t[k])
             x[i], x[i + 1] = x[i] * c - x[i + 1] * s, x[i] * s + x[i + 1] * c
             k += 1
-    return {"x": x}
-
-
-def _rotated_numba(x: Any, t: Any) -> Any:
-    k = 0
-    for j in range(len(x)):
-        for i in range(len(x) - 2, j - 1, -1):
-            c, s = np.cos(t[k]), np.sin(t[k])
-            x[i], x[i + 1] = x[i] * c - x[i + 1] * s, x[i] * s + x[i + 1] * c
-            k += 1
     return (x,)
 
 
-def _rotated_jax(v: dict[str, Any]) -> Values:
-    import jax.numpy as jnp
+def _rotated_jax(jnp: Any, v: dict[str, Any]) -> Values:
     from jax import lax
 
     def step(x: Any, at: Any) -> Any:
@@ -137,17 +120,11 @@ def _rotated_jax(v: dict[str, Any]) -> Values:
     return {"x": lax.scan(step, x, (_pairs(len(x)), jnp.cos(t), jnp.sin(t)))[0]}
 
 
-def _rotated_torch(v: dict[str, Any]) -> Values:
-    import torch
-
+def _rotated_torch(torch: Any, v: dict[str, Any]) -> Values:
     x, c, s = list(v["x"].unbind()), torch.cos(v["t"]).unbind(), torch.sin(v["t"]).unbind()
     for k, i in enumerate(_pairs(len(x)).tolist()):
         x[i], x[i + 1] = x[i] * c[k] - x[i + 1] * s[k], x[i] * s[k] + x[i + 1] * c[k]
     return {"x": torch.stack(x)}
-
-
-def _rotated_c(v: dict[str, Any]) -> Packed:
-    return (v["x"], v["t"], len(v["x"])), lambda: {"x": v["x"]}
 
 
 GIVENS = Workload(
@@ -158,9 +135,8 @@ GIVENS = Workload(
     _rotations,
     ("x",),
     (
-        *c_peers("givens", _rotated_c, ("x", "t"), _of_x),
-        libraries.python(_rotated),
-        libraries.numba(_rotated_numba, ("x",)),
+        *c_peers("givens", packed("x t #x", "x"), ("x", "t"), _of_x),
+        *libraries.loops(_rotated, ("x",)),
         *libraries.jax(_rotated_jax, _of_x, ("x", "t")),
         *libraries.torch(_rotated_torch, _of_x, ("x", "t")),
     ),
@@ -189,19 +165,9 @@ def _qr_numpy(Q: Any, R: Any, A: Any) -> Values:  # noqa: N803
     return {"Q": Q + q * sign, "R": R + sign[:, None] * r}
 
 
-def _qr_jax(v: dict[str, Any]) -> Values:
-    import jax.numpy as jnp
-
-    q, r = jnp.linalg.qr(v["A"])
-    sign = jnp.sign(jnp.diag(r))
-    return {"Q": v["Q"] + q * sign, "R": v["R"] + sign[:, None] * r}
-
-
-def _qr_torch(v: dict[str, Any]) -> Values:
-    import torch
-
-    q, r = torch.linalg.qr(v["A"])
-    sign = torch.sign(torch.diagonal(r)).detach()
+def _qr_with(lib: Any, v: dict[str, Any]) -> Values:
+    q, r = lib.linalg.qr(v["A"])
+    sign = lib.sign(lib.diag(r))
     return {"Q": v["Q"] + q * sign, "R": v["R"] + sign[:, None] * r}
 
 
@@ -222,8 +188,8 @@ QR = Workload(
     (
         *c_peers("qr", _qr_c),
         libraries.numpy(_qr_numpy),
-        *libraries.jax(_qr_jax, _of_QR, ("A",)),
-        *libraries.torch(_qr_torch, _of_QR, ("A",)),
+        *libraries.jax(_qr_with, _of_QR, ("A",)),
+        *libraries.torch(_qr_with, _of_QR, ("A",)),
     ),
     _of_QR,
     ("A",),

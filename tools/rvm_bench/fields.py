@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rvm_bench import libraries
-from rvm_bench.ccode import Packed, c_peers, cell
+from rvm_bench.ccode import c_peers, packed
 from rvm_bench.contest import GRADIENT, Values, Workload
 
 # ---------------------------------------------------------------- nine bodies
@@ -30,7 +30,7 @@ def _bodies_inputs(steps: int) -> Values:
     return {"e": 0.0, "x": x, "v": v, "m": m, "steps": steps, "h": 1e-4}
 
 
-def _bodies(e: float, x: Any, v: Any, m: Any, steps: int, h: float) -> Values:
+def _bodies(e: float, x: Any, v: Any, m: Any, steps: int, h: float) -> Any:
     n, half = len(m), 0.5 * h
     for _ in range(steps):
         for a, b in zip(x, v, strict=True):
@@ -55,7 +55,7 @@ def _bodies(e: float, x: Any, v: Any, m: Any, steps: int, h: float) -> Values:
                 a[k] += half * b[k]
     for i in range(n):
         e += 0.5 * m[i] * (v[i][0] ** 2 + v[i][1] ** 2 + v[i][2] ** 2)
-    return {"e": e, "x": x, "v": v}
+    return e, x, v
 
 
 def _bodies_numba(e: Any, x: Any, v: Any, m: Any, steps: Any, h: Any) -> Any:
@@ -100,8 +100,7 @@ def _bodies_numpy(e: float, x: Any, v: Any, m: Any, steps: int, h: float) -> Val
     return {"e": e + 0.5 * (m[:, None] * v * v).sum(), "x": x, "v": v}
 
 
-def _bodies_jax(v: dict[str, Any]) -> Values:
-    import jax.numpy as jnp
+def _bodies_jax(jnp: Any, v: dict[str, Any]) -> Values:
     from jax import lax
 
     m, h = v["m"], v["h"]
@@ -117,9 +116,7 @@ def _bodies_jax(v: dict[str, Any]) -> Values:
     return {"e": v["e"] + 0.5 * (m[:, None] * u * u).sum(), "x": x, "v": u}
 
 
-def _bodies_torch(v: dict[str, Any]) -> Values:
-    import torch
-
+def _bodies_torch(torch: Any, v: dict[str, Any]) -> Values:
     x, u, m, h = v["x"], v["v"], v["m"], v["h"]
     eye, half = torch.eye(len(m), dtype=torch.float64), 0.5 * h
     for _ in range(v["steps"]):
@@ -127,12 +124,6 @@ def _bodies_torch(v: dict[str, Any]) -> Values:
         u = u + h * _pulls(x, m, eye)
         x = x + half * u
     return {"e": v["e"] + 0.5 * (m[:, None] * u * u).sum(), "x": x, "v": u}
-
-
-def _bodies_c(v: dict[str, Any]) -> Packed:
-    e = cell(v["e"])
-    arguments = (e, v["x"], v["v"], v["m"], v["steps"], v["h"], len(v["m"]))
-    return arguments, lambda: {"e": e[0], "x": v["x"], "v": v["v"]}
 
 
 def _of_e(_: Values) -> Values:
@@ -147,8 +138,8 @@ BODIES = Workload(
     _bodies_inputs,
     ("e", "x", "v"),
     (
-        *c_peers("bodies", _bodies_c, ("x", "v", "m", "h")),
-        libraries.python(_bodies),
+        *c_peers("bodies", packed("e x v m steps h #m", "e x v"), ("x", "v", "m", "h")),
+        libraries.python(_bodies, ("e", "x", "v")),
         libraries.numpy(_bodies_numpy),
         libraries.numba(_bodies_numba, ("e", "x", "v")),
         *libraries.jax(_bodies_jax, _of_e, ("x", "v", "m", "h")),
@@ -168,17 +159,7 @@ def _string_inputs(steps: int) -> Values:
     return {"u": np.exp(-100 * (at - 0.3) ** 2), "v": np.zeros(POINTS), "steps": steps, "k": 0.2}
 
 
-def _string(u: Any, v: Any, steps: int, k: float) -> Values:
-    n = len(u)
-    for _ in range(steps):
-        for i in range(1, n - 1):
-            v[i] += k * (u[i - 1] - 2.0 * u[i] + u[i + 1])
-        for i in range(n):
-            u[i] += v[i]
-    return {"u": u, "v": v}
-
-
-def _string_numba(u: Any, v: Any, steps: Any, k: Any) -> Any:
+def _string(u: Any, v: Any, steps: Any, k: Any) -> Any:
     n = len(u)
     for _ in range(steps):
         for i in range(1, n - 1):
@@ -217,7 +198,7 @@ def _string_numpy_back(u: Any, v: Any, steps: int, k: float) -> Values:
     return {"u": ub, "v": vb, "k": kb}
 
 
-def _string_jax(v: dict[str, Any]) -> Values:
+def _string_jax(_: Any, v: dict[str, Any]) -> Values:
     from jax import lax
 
     def step(_: Any, q: Any) -> Any:
@@ -229,18 +210,12 @@ def _string_jax(v: dict[str, Any]) -> Values:
     return {"u": u, "v": w}
 
 
-def _string_torch(v: dict[str, Any]) -> Values:
-    import torch
-
+def _string_torch(torch: Any, v: dict[str, Any]) -> Values:
     u, w = v["u"], v["v"]
     for _ in range(v["steps"]):
         w = w + torch.nn.functional.pad(v["k"] * (u[:-2] - 2.0 * u[1:-1] + u[2:]), (1, 1))
         u = u + w
     return {"u": u, "v": w}
-
-
-def _string_c(v: dict[str, Any]) -> Packed:
-    return (v["u"], v["v"], len(v["u"]), v["steps"], v["k"]), lambda: {"u": v["u"], "v": v["v"]}
 
 
 def _seed(n: int) -> Any:
@@ -259,11 +234,10 @@ STRING = Workload(
     _string_inputs,
     ("u", "v"),
     (
-        *c_peers("string", _string_c, ("u", "v", "k"), _of_u),
-        libraries.python(_string),
+        *c_peers("string", packed("u v #u steps k", "u v"), ("u", "v", "k"), _of_u),
+        *libraries.loops(_string, ("u", "v")),
         libraries.numpy(_string_numpy),
         libraries.numpy(_string_numpy_back, GRADIENT),
-        libraries.numba(_string_numba, ("u", "v")),
         *libraries.jax(_string_jax, _of_u, ("u", "v", "k")),
         *libraries.torch(_string_torch, _of_u, ("u", "v", "k")),
     ),

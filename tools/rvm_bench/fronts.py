@@ -129,30 +129,26 @@ def _stencil_numpy(out: float, u: Any, c: float, steps: int) -> Values:
     return {"out": out + u @ u}
 
 
-def _stencil_jax(v: dict[str, Any]) -> Values:
-    import jax.numpy as jnp
+def _stencil_jax(jnp: Any, v: dict[str, Any]) -> Values:
     from jax import lax
 
     u = lax.fori_loop(0, v["steps"], lambda _, u: _heat(jnp, u, v["c"]), v["u"])
     return {"out": v["out"] + u @ u}
 
 
-def _formula_jax(formula: Callable[..., Any]) -> libraries.Model:
-    """A formula over NumPy's functions, as one over JAX's."""
-
-    def model(v: dict[str, Any]) -> Values:
-        import jax.numpy as jnp
-
-        return {"out": v["out"] + formula(jnp, **{k: x for k, x in v.items() if k != "out"})}
-
-    return model
-
-
 def plain(name: str) -> Callable[..., Values]:
     """A workload in NumPy, from inputs to the result by its name."""
     if name == "stencil":
         return _stencil_numpy
-    return lambda out, **v: {"out": out + _FORMULAS[name](np, **v)}
+    return lambda **v: _model(name)(np, v)
+
+
+def _model(name: str) -> libraries.Model:
+    """A formula over NumPy's functions, which libraries have too."""
+    formula = _FORMULAS[name]
+    return lambda lib, v: {
+        "out": v["out"] + formula(lib, **{k: x for k, x in v.items() if k != "out"})
+    }
 
 
 def _log_sum_of(lib: Any, x: Any) -> Any:
@@ -286,7 +282,7 @@ def _seeds(name: str) -> Callable[[Values], Values]:
 
 def _workload(name: str, doc: str, size: int, unit: str, wrt: tuple[str, ...]) -> Workload:
     seeds = _seeds(name)
-    jax = _stencil_jax if name == "stencil" else _formula_jax(_FORMULAS[name])
+    jax = _stencil_jax if name == "stencil" else _model(name)
     w = Workload(
         f"{name}-{size}",
         f"{doc}, of {size:,} {unit}s",
@@ -461,7 +457,7 @@ _ROUND = 6
 """Statements of a round, the test of the loop among them."""
 
 
-def _mixing(n: int, x: int, seed: int, a: list[int]) -> Values:
+def _mixing(n: int, x: int, seed: int, a: list[int]) -> Any:
     i = 0
     while True:
         k = i % 64
@@ -473,7 +469,7 @@ def _mixing(n: int, x: int, seed: int, a: list[int]) -> Values:
         seed = (seed + x + 0x80000000 & 0xFFFFFFFF) - 0x80000000
         i += 1
         if i == n:
-            return {"x": x}
+            return (x,)
 
 
 JANUS = Workload(
@@ -483,7 +479,7 @@ JANUS = Workload(
     (1_000, 10_000, 100_000, 1_000_000),
     lambda n: {"n": n, "x": 1, "seed": 7, "a": np.zeros(64, np.int32)},
     ("x",),
-    (libraries.python(_mixing),),
+    (libraries.python(_mixing, ("x",)),),
     work=lambda n: _ROUND * n,
     core=False,
     program="mixing.ja:main",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rvm_bench import libraries
-from rvm_bench.ccode import Packed, c_peers
+from rvm_bench.ccode import Packed, c_peers, packed
 from rvm_bench.contest import Values, Workload
 
 _U32 = 0xFFFFFFFF
@@ -18,10 +18,10 @@ _DELTA = 0x9E3779B9
 # ---------------------------------------------------------------- Fibonacci numbers
 
 
-def _fibonacci(a: int, b: int, n: int) -> Values:
+def _fibonacci(a: int, b: int, n: int) -> Any:
     for _ in range(n):
         a, b = b, (a + b) & _U64
-    return {"a": a, "b": b}
+    return a, b
 
 
 def _fibonacci_numba(a: Any, b: Any, n: Any) -> Any:
@@ -45,7 +45,7 @@ FIB = Workload(
     ("a", "b"),
     (
         *c_peers("fib", _fibonacci_c),
-        libraries.python(_fibonacci),
+        libraries.python(_fibonacci, ("a", "b")),
         libraries.numba(_fibonacci_numba, ("a", "b")),
     ),
 )
@@ -61,7 +61,7 @@ def _message(blocks: int) -> Values:
     }
 
 
-def _xtea(v: list[int], k: list[int]) -> Values:
+def _xtea(v: list[int], k: list[int]) -> Any:
     for b in range(0, len(v) - 1, 2):
         p, q, s = v[b], v[b + 1], 0
         for _ in range(32):
@@ -69,7 +69,7 @@ def _xtea(v: list[int], k: list[int]) -> Values:
             s = (s + _DELTA) & _U32
             q = (q + ((((p << 4) ^ (p >> 5)) + p) ^ (s + k[(s >> 11) & 3]))) & _U32
         v[b], v[b + 1] = p, q
-    return {"v": v}
+    return (v,)
 
 
 def _xtea_numpy(v: Any, k: Any) -> Values:
@@ -97,10 +97,6 @@ def _xtea_numba(v: Any, k: Any) -> Any:
     return (v,)
 
 
-def _xtea_c(v: dict[str, Any]) -> Packed:
-    return (v["v"], v["k"], len(v["v"])), lambda: {"v": v["v"]}
-
-
 XTEA = Workload(
     "xtea",
     "a block cipher on u32",
@@ -109,8 +105,8 @@ XTEA = Workload(
     _message,
     ("v",),
     (
-        *c_peers("xtea", _xtea_c),
-        libraries.python(_xtea),
+        *c_peers("xtea", packed("v k #v", "v")),
+        libraries.python(_xtea, ("v",)),
         libraries.numpy(_xtea_numpy),
         libraries.numba(_xtea_numba, ("v",)),
     ),

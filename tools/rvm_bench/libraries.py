@@ -18,14 +18,14 @@ from rvm_bench.contest import (
     HESSIAN,
     Fresh,
     Go,
-    Make,
     Peer,
     Read,
     Values,
     copied,
 )
 
-Model = Callable[[dict[str, Any]], Values]
+Model = Callable[[Any, dict[str, Any]], Values]
+"""A function of a library that has NumPy's functions, and inputs."""
 _Seeds = Callable[[Values], Values]
 
 
@@ -44,25 +44,22 @@ def _arrays(values: Values) -> tuple[dict[str, Any], dict[str, Any]]:
     return real, {k: v for k, v in values.items() if k not in real}
 
 
-def python(function: Callable[..., Values], task: str = FORWARD) -> Peer:
-    """Plain Python on numbers and lists."""
+def python(function: Callable[..., Any], names: tuple[str, ...]) -> Peer:
+    """Plain Python on numbers and lists; a tuple of the results in `names` is returned."""
 
     def make(values: Values) -> Fresh:
         def fresh() -> tuple[Go, Read]:
             given = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in values.items()}
-            return lambda: function(**given), lambda r: r
+            return lambda: function(**given), lambda r: dict(zip(names, r, strict=True))
 
         return fresh
 
-    return Peer("Python", task, make)
+    return Peer("Python", FORWARD, make)
 
 
 def numpy(function: Callable[..., Values], task: str = FORWARD) -> Peer:
     """NumPy on whole arrays, in place where a user would."""
-    return Peer("NumPy", task, _plain(function))
 
-
-def _plain(function: Callable[..., Values]) -> Make:
     def make(values: Values) -> Fresh:
         def fresh() -> tuple[Go, Read]:
             given = copied(values)
@@ -70,11 +67,11 @@ def _plain(function: Callable[..., Values]) -> Make:
 
         return fresh
 
-    return make
+    return Peer("NumPy", task, make)
 
 
-def numba(function: Callable[..., Any], names: tuple[str, ...], task: str = FORWARD) -> Peer:
-    """The same loops compiled by Numba; a tuple of the results in `names` is returned."""
+def numba(function: Callable[..., Any], names: tuple[str, ...]) -> Peer:
+    """Loops compiled by Numba; a tuple of the results in `names` is returned."""
 
     def make(values: Values) -> Fresh:
         from numba import njit
@@ -87,7 +84,12 @@ def numba(function: Callable[..., Any], names: tuple[str, ...], task: str = FORW
 
         return fresh
 
-    return Peer("Numba", task, make, "numba")
+    return Peer("Numba", FORWARD, make, "numba")
+
+
+def loops(function: Callable[..., Any], names: tuple[str, ...]) -> tuple[Peer, Peer]:
+    """The same loops in plain Python, and compiled by Numba."""
+    return python(function, names), numba(function, names)
 
 
 def jax(
@@ -115,8 +117,8 @@ def jax(
         return fresh
 
     def forward(values: Values) -> Fresh:
-        lib, _, real, static = setup(values)
-        return runs(lib, lib.jit(lambda given: model({**given, **static})), (real,))
+        lib, jnp, real, static = setup(values)
+        return runs(lib, lib.jit(lambda given: model(jnp, {**given, **static})), (real,))
 
     def gradient(values: Values) -> Fresh:
         assert seeds is not None
@@ -125,7 +127,7 @@ def jax(
         inner = {k: real.pop(k) for k in wrt}
 
         def loss(inner: Any, others: Any, seed: Any) -> Any:
-            results = model({**others, **inner, **static})
+            results = model(jnp, {**others, **inner, **static})
             return _weighted(results, seed, jnp.sum), results
 
         compiled = lib.jit(lib.grad(loss, has_aux=True))
@@ -133,11 +135,14 @@ def jax(
         return lambda: (fresh()[0], lambda r: r[0])
 
     def second(values: Values) -> Fresh:
-        lib, _, real, static = setup(values)
+        lib, jnp, real, static = setup(values)
         (first,) = wrt
         point = real.pop(first)
-        compiled = lib.jit(lib.hessian(lambda x: model({**real, first: x, **static})[hessian]))
-        fresh = runs(lib, compiled, (point,))
+
+        def loss(x: Any) -> Any:
+            return model(jnp, {**real, first: x, **static})[hessian]
+
+        fresh = runs(lib, lib.jit(lib.hessian(loss)), (point,))
         return lambda: (fresh()[0], lambda r: {"hessian": r})
 
     peers = [Peer(name, FORWARD, forward, "jax")]
@@ -162,10 +167,14 @@ def torch(
             k: lib.tensor(v, dtype=lib.float64) if isinstance(v, float) else lib.from_numpy(v)
             for k, v in copied(real).items()
         }
+
+        def run(given: dict[str, Any]) -> Values:
+            return model(lib, given)
+
         if not compile:
-            return lib, model, tensors, static
+            return lib, run, tensors, static
         lib._dynamo.reset()  # else shapes and modes that came before count against it
-        return lib, lib.compile(model, dynamic=False), tensors, static
+        return lib, lib.compile(run, dynamic=False), tensors, static
 
     def forward(values: Values) -> Fresh:
         lib, run, real, static = setup(values)
@@ -214,7 +223,7 @@ def autograd(model: Model, seeds: _Seeds, wrt: tuple[str, ...]) -> Peer:
         inner = {k: values[k] for k in wrt}
 
         def loss(inner: Any) -> Any:
-            return _weighted(model({**values, **inner}), seed, anp.sum)
+            return _weighted(model(anp, {**values, **inner}), seed, anp.sum)
 
         gradient = grad(loss)
         return lambda: (lambda: gradient(inner), lambda r: r)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from cmath import log
 from typing import Any
 
 import numpy as np
 
 from rvm_bench import libraries
-from rvm_bench.ccode import Packed, c_peers
+from rvm_bench.ccode import c_peers, packed
 from rvm_bench.contest import FORWARD, GRADIENT, Fresh, Go, Peer, Read, Values, Workload
 
 # ---------------------------------------------------------------- complex logarithms
@@ -26,10 +27,8 @@ def _of_log(v: Values) -> Values:
     return {"y": _complex_seed(len(v["y"]))}
 
 
-def _log_python(y: list[complex], x: list[complex]) -> Values:
-    from cmath import log
-
-    return {"y": [a + log(b) for a, b in zip(y, x, strict=True)]}
+def _log_python(y: list[complex], x: list[complex]) -> Any:
+    return ([a + log(b) for a, b in zip(y, x, strict=True)],)
 
 
 def _log_numpy(y: Any, x: Any) -> Values:
@@ -77,10 +76,6 @@ def _log_jax(task: str) -> Peer:
     return Peer("JAX jit", task, make, "jax")
 
 
-def _log_c(v: dict[str, Any]) -> Packed:
-    return (v["y"], v["x"], len(v["y"])), lambda: {"y": v["y"]}
-
-
 CLOG = Workload(
     "clog",
     "logarithms of complex numbers",
@@ -89,8 +84,8 @@ CLOG = Workload(
     _complex,
     ("y",),
     (
-        *c_peers("clog", _log_c, ("x",), _of_log),
-        libraries.python(_log_python),
+        *c_peers("clog", packed("y x #y", "y"), ("x",), _of_log),
+        libraries.python(_log_python, ("y",)),
         libraries.numpy(_log_numpy),
         libraries.numpy(_log_numpy_back, GRADIENT),
         _log_jax(FORWARD),

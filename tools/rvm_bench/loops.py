@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rvm_bench import libraries
-from rvm_bench.ccode import Packed, c_peers, cell
+from rvm_bench.ccode import Packed, c_peers, cell, packed
 from rvm_bench.contest import Values, Workload
 
 _DECADES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
@@ -16,34 +16,23 @@ _DECADES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
 # ---------------------------------------------------------------- one number added
 
 
-def _added(x: float, n: int, one: float) -> Values:
-    for _ in range(n):
-        x += one
-    return {"x": x}
-
-
-def _added_numba(x: Any, n: Any, one: Any) -> Any:
+def _added(x: Any, n: Any, one: Any) -> Any:
     for _ in range(n):
         x += one
     return (x,)
 
 
-def _added_jax(v: dict[str, Any]) -> Values:
+def _added_jax(_: Any, v: dict[str, Any]) -> Values:
     from jax import lax
 
     return {"x": lax.fori_loop(0, v["n"], lambda _, x: x + v["one"], v["x"])}
 
 
-def _added_loop(v: dict[str, Any]) -> Values:
+def _added_loop(_: Any, v: dict[str, Any]) -> Values:
     x = v["x"]
     for _ in range(v["n"]):
         x = x + v["one"]
     return {"x": x}
-
-
-def _added_c(v: dict[str, Any]) -> Packed:
-    x = cell(v["x"])
-    return (x, v["n"], v["one"]), lambda: {"x": x[0]}
 
 
 def _added_c_back(v: dict[str, Any]) -> Packed:
@@ -63,9 +52,8 @@ LOOP = Workload(
     lambda n: {"x": 0.0, "n": n, "one": 0.1},
     ("x",),
     (
-        *c_peers("loop", _added_c, back=_added_c_back),
-        libraries.python(_added),
-        libraries.numba(_added_numba, ("x",)),
+        *c_peers("loop", packed("x n one", "x"), back=_added_c_back),
+        *libraries.loops(_added, ("x",)),
         *libraries.jax(_added_jax, _of_x, ("x", "one")),
         *libraries.torch(_added_loop, _of_x, ("x", "one")),
         libraries.autograd(_added_loop, _of_x, ("x", "one")),
@@ -79,27 +67,13 @@ LOOP = Workload(
 _ORBIT = ("x", "y", "u", "v")
 
 
-def _orbit(x: float, y: float, u: float, v: float, n: int, h: float) -> Values:
+def _orbit(x: Any, y: Any, u: Any, v: Any, n: Any, h: Any) -> Any:
     half = 0.5 * h
     for _ in range(n):
         x += half * u
         y += half * v
         r = x * x + y * y
         g = h / (r * sqrt(r))
-        u -= g * x
-        v -= g * y
-        x += half * u
-        y += half * v
-    return {"x": x, "y": y, "u": u, "v": v}
-
-
-def _orbit_numba(x: Any, y: Any, u: Any, v: Any, n: Any, h: Any) -> Any:
-    half = 0.5 * h
-    for _ in range(n):
-        x += half * u
-        y += half * v
-        r = x * x + y * y
-        g = h / (r * np.sqrt(r))
         u -= g * x
         v -= g * y
         x += half * u
@@ -117,7 +91,7 @@ def _step(q: Any, h: Any) -> Any:
     return x + half * u, y + half * v, u, v
 
 
-def _orbit_jax(v: dict[str, Any]) -> Values:
+def _orbit_jax(_: Any, v: dict[str, Any]) -> Values:
     from jax import lax
 
     q = tuple(v[k] for k in _ORBIT)
@@ -125,7 +99,7 @@ def _orbit_jax(v: dict[str, Any]) -> Values:
     return dict(zip(_ORBIT, q, strict=True))
 
 
-def _orbit_checkpointed(v: dict[str, Any]) -> Values:
+def _orbit_checkpointed(_: Any, v: dict[str, Any]) -> Values:
     """√n stretches, of which only the beginnings are kept, and the remaining steps."""
     import jax
     from jax import lax
@@ -143,7 +117,7 @@ def _orbit_checkpointed(v: dict[str, Any]) -> Values:
     return dict(zip(_ORBIT, q, strict=True))
 
 
-def _orbit_loop(v: dict[str, Any]) -> Values:
+def _orbit_loop(_: Any, v: dict[str, Any]) -> Values:
     q = tuple(v[k] for k in _ORBIT)
     for _ in range(v["n"]):
         q = _step(q, v["h"])
@@ -169,8 +143,7 @@ LEAPFROG = Workload(
     _ORBIT,
     (
         *c_peers("leapfrog", _orbit_c, back=_orbit_c_back),
-        libraries.python(_orbit),
-        libraries.numba(_orbit_numba, _ORBIT),
+        *libraries.loops(_orbit, _ORBIT),
         *libraries.jax(_orbit_jax, _of_x, (*_ORBIT, "h")),
         *libraries.jax(_orbit_checkpointed, _of_x, (*_ORBIT, "h"), name="JAX jit, checkpoints"),
         *libraries.torch(_orbit_loop, _of_x, (*_ORBIT, "h")),

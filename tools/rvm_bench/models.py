@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rvm_bench import libraries
-from rvm_bench.ccode import FUSED, Packed, c, c_peers, cell
+from rvm_bench.ccode import FUSED, Packed, c, c_peers, cell, packed
 from rvm_bench.contest import FORWARD, Peer, Values, Workload
 
 _Formula = Callable[[Any, dict[str, Any]], Any]
@@ -19,46 +19,18 @@ def _of_y(_: Values) -> Values:
     return {"y": 1.0}
 
 
-def _with_jax(formula: _Formula) -> libraries.Model:
-    def model(v: dict[str, Any]) -> Values:
-        import jax.numpy as jnp
-
-        return {"y": v["y"] + formula(jnp, v)}
-
-    return model
-
-
-def _with_torch(formula: _Formula) -> libraries.Model:
-    def model(v: dict[str, Any]) -> Values:
-        import torch
-
-        return {"y": v["y"] + formula(torch, v)}
-
-    return model
-
-
-def _with_autograd(formula: _Formula) -> libraries.Model:
-    def model(v: dict[str, Any]) -> Values:
-        from autograd import numpy as anp
-
-        return {"y": v["y"] + formula(anp, v)}
-
-    return model
-
-
-def _numpy(formula: _Formula) -> Peer:
-    return libraries.numpy(lambda **v: {"y": v["y"] + formula(np, v)})
-
-
 def _everywhere(formula: _Formula, wrt: tuple[str, ...], hessian: str = "") -> tuple[Peer, ...]:
     """A formula of whole arrays with NumPy and all libraries that differentiate."""
-    torch = _with_torch(formula)
+
+    def model(lib: Any, v: dict[str, Any]) -> Values:
+        return {"y": v["y"] + formula(lib, v)}
+
     return (
-        _numpy(formula),
-        *libraries.jax(_with_jax(formula), _of_y, wrt, hessian=hessian),
-        *libraries.torch(torch, _of_y, wrt),
-        *libraries.torch(torch, _of_y, wrt, compile=True),
-        libraries.autograd(_with_autograd(formula), _of_y, wrt),
+        libraries.numpy(lambda **v: model(np, v)),
+        *libraries.jax(model, _of_y, wrt, hessian=hessian),
+        *libraries.torch(model, _of_y, wrt),
+        *libraries.torch(model, _of_y, wrt, compile=True),
+        libraries.autograd(model, _of_y, wrt),
     )
 
 
@@ -180,14 +152,6 @@ def _sights(lib: Any, v: dict[str, Any]) -> Any:
     return 0.5 * ((e * e).sum() + (ew * ew).sum())
 
 
-_SCENE = ("cams", "X", "w", "which", "seen")
-
-
-def _sights_c(v: dict[str, Any]) -> Packed:
-    y = cell(v["y"])
-    return (y, *(v[k] for k in _SCENE), len(v["w"])), lambda: {"y": y[0]}
-
-
 BUNDLE = Workload(
     "bundle",
     "bundle adjustment: ten cameras that see every point",
@@ -196,7 +160,7 @@ BUNDLE = Workload(
     _scene,
     ("y",),
     (
-        *c_peers("bundle", _sights_c, ("cams", "X", "w", "seen")),
+        *c_peers("bundle", packed("y cams X w which seen #w", "y"), ("cams", "X", "w", "seen")),
         *_everywhere(_sights, ("cams", "X", "w")),
     ),
     _of_y,
@@ -211,10 +175,7 @@ def _rows(points: int) -> Values:
     return {"rows": np.zeros((len(values["w"]), 2, 17)), **values}
 
 
-def _rows_c(v: dict[str, Any]) -> Packed:
-    return (v["rows"], *(v[k] for k in _SCENE), len(v["w"])), lambda: {"rows": v["rows"]}
-
-
+_ROWS = packed("rows cams X w which seen #w", "rows")
 JACOBIAN = Workload(
     "jacobian",
     "bundle adjustment's sparse Jacobian, by two gradients an observation (C: by formulas)",
@@ -223,8 +184,8 @@ JACOBIAN = Workload(
     _rows,
     ("rows",),
     (
-        *c_peers("jacobian", _rows_c),
-        Peer("C, fused", FORWARD, c("jacobian", "forward", _rows_c, FUSED), "cc"),
+        *c_peers("jacobian", _ROWS),
+        Peer("C, fused", FORWARD, c("jacobian", "forward", _ROWS, FUSED), "cc"),
     ),
     work=lambda points: 10 * points,
     core=False,

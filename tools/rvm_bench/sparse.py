@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rvm_bench import libraries
-from rvm_bench.ccode import Packed, c_peers, cell
+from rvm_bench.ccode import c_peers, packed
 from rvm_bench.contest import FORWARD, GRADIENT, Fresh, Go, Peer, Read, Values, Workload
 
 # ---------------------------------------------------------------- sparse matrix × vector
@@ -41,10 +41,6 @@ def _rows_times_vector(y: Any, start: Any, column: Any, value: Any, x: Any) -> A
     return (y,)
 
 
-def _matvec(y: Any, start: Any, column: Any, value: Any, x: Any) -> Values:
-    return {"y": _rows_times_vector(y, start, column, value, x)[0]}
-
-
 def _rows(start: Any) -> Any:
     return np.repeat(np.arange(len(start) - 1), np.diff(start))
 
@@ -75,7 +71,7 @@ def _scipy_matvec(task: str) -> Peer:
     return Peer("SciPy", task, make, "scipy")
 
 
-def _matvec_jax(v: dict[str, Any]) -> Values:
+def _matvec_jax(_: Any, v: dict[str, Any]) -> Values:
     import jax
 
     products = v["value"] * v["x"][v["column"]]
@@ -84,16 +80,9 @@ def _matvec_jax(v: dict[str, Any]) -> Values:
     return {"y": v["y"] + sums}
 
 
-def _matvec_torch(v: dict[str, Any]) -> Values:
-    import torch
-
+def _matvec_torch(torch: Any, v: dict[str, Any]) -> Values:
     rows, column = torch.from_numpy(_rows(v["start"])), torch.from_numpy(v["column"])
     return {"y": v["y"].index_add(0, rows, v["value"] * v["x"][column])}
-
-
-def _matvec_c(v: dict[str, Any]) -> Packed:
-    arrays = tuple(v[k] for k in ("y", "start", "column", "value", "x"))
-    return (*arrays, len(v["y"])), lambda: {"y": v["y"]}
 
 
 MATVEC = Workload(
@@ -104,11 +93,10 @@ MATVEC = Workload(
     _sparse,
     ("y",),
     (
-        *c_peers("matvec", _matvec_c, ("value", "x"), _of_y),
-        libraries.python(_matvec),
+        *c_peers("matvec", packed("y start column value x #y", "y"), ("value", "x"), _of_y),
+        *libraries.loops(_rows_times_vector, ("y",)),
         _scipy_matvec(FORWARD),
         _scipy_matvec(GRADIENT),
-        libraries.numba(_rows_times_vector, ("y",)),
         *libraries.jax(_matvec_jax, _of_y, ("value", "x")),
         *libraries.torch(_matvec_torch, _of_y, ("value", "x")),
     ),
@@ -142,25 +130,15 @@ def _merged(s: Any, p: Any, x: Any, q: Any, y: Any) -> Any:
     return (s,)
 
 
-def _merge(s: float, p: Any, x: Any, q: Any, y: Any) -> Values:
-    return {"s": _merged(s, p, x, q, y)[0]}
-
-
 def _merge_numpy(s: float, p: Any, x: Any, q: Any, y: Any) -> Values:
     _, i, j = np.intersect1d(p, q, assume_unique=True, return_indices=True)
     return {"s": s + x[i] @ y[j]}
 
 
-def _merge_jax(v: dict[str, Any]) -> Values:
+def _merge_jax(_: Any, v: dict[str, Any]) -> Values:
     """With the common places found in advance, since they do not change: an easier task."""
     _, i, j = np.intersect1d(v["p"], v["q"], assume_unique=True, return_indices=True)
     return {"s": v["s"] + v["x"][i] @ v["y"][j]}
-
-
-def _merge_c(v: dict[str, Any]) -> Packed:
-    s = cell(v["s"])
-    arguments = (s, v["p"], v["x"], len(v["p"]), v["q"], v["y"], len(v["q"]))
-    return arguments, lambda: {"s": s[0]}
 
 
 def _of_s(_: Values) -> Values:
@@ -175,10 +153,9 @@ SPARSE_DOT = Workload(
     _sparse_pair,
     ("s",),
     (
-        *c_peers("sparse_dot", _merge_c, ("x", "y")),
-        libraries.python(_merge),
+        *c_peers("sparse_dot", packed("s p x #p q y #q", "s"), ("x", "y")),
+        *libraries.loops(_merged, ("s",)),
         libraries.numpy(_merge_numpy),
-        libraries.numba(_merged, ("s",)),
         *libraries.jax(_merge_jax, _of_s, ("x", "y")),
     ),
     _of_s,
