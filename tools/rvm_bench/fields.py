@@ -30,10 +30,11 @@ def _bodies_inputs(steps: int) -> Values:
     return {"e": 0.0, "x": x, "v": v, "m": m, "steps": steps, "h": 1e-4}
 
 
-def _bodies(e: float, x: Any, v: Any, m: Any, steps: int, h: float) -> Any:
+def _bodies(e: Any, x: Any, v: Any, m: Any, steps: Any, h: Any) -> Any:
     n, half = len(m), 0.5 * h
     for _ in range(steps):
-        for a, b in zip(x, v, strict=True):
+        for i in range(n):
+            a, b = x[i], v[i]
             for k in range(3):
                 a[k] += half * b[k]
         for i in range(n - 1):
@@ -50,37 +51,12 @@ def _bodies(e: float, x: Any, v: Any, m: Any, steps: int, h: float) -> Any:
                 w[0] += gi * dx
                 w[1] += gi * dy
                 w[2] += gi * dz
-        for a, b in zip(x, v, strict=True):
+        for i in range(n):
+            a, b = x[i], v[i]
             for k in range(3):
                 a[k] += half * b[k]
     for i in range(n):
         e += 0.5 * m[i] * (v[i][0] ** 2 + v[i][1] ** 2 + v[i][2] ** 2)
-    return e, x, v
-
-
-def _bodies_numba(e: Any, x: Any, v: Any, m: Any, steps: Any, h: Any) -> Any:
-    n, half = len(m), 0.5 * h
-    for _ in range(steps):
-        for i in range(n):
-            for k in range(3):
-                x[i, k] += half * v[i, k]
-        for i in range(n - 1):
-            for j in range(i + 1, n):
-                dx, dy, dz = x[i, 0] - x[j, 0], x[i, 1] - x[j, 1], x[i, 2] - x[j, 2]
-                r = dx * dx + dy * dy + dz * dz
-                g = h / (r * np.sqrt(r))
-                gi, gj = m[i] * g, m[j] * g
-                v[i, 0] -= gj * dx
-                v[i, 1] -= gj * dy
-                v[i, 2] -= gj * dz
-                v[j, 0] += gi * dx
-                v[j, 1] += gi * dy
-                v[j, 2] += gi * dz
-        for i in range(n):
-            for k in range(3):
-                x[i, k] += half * v[i, k]
-    for i in range(n):
-        e += 0.5 * m[i] * (v[i, 0] ** 2 + v[i, 1] ** 2 + v[i, 2] ** 2)
     return e, x, v
 
 
@@ -139,9 +115,8 @@ BODIES = Workload(
     ("e", "x", "v"),
     (
         *c_peers("bodies", packed("e x v m steps h #m", "e x v"), ("x", "v", "m", "h")),
-        libraries.python(_bodies, ("e", "x", "v")),
+        *libraries.loops(_bodies, ("e", "x", "v")),
         libraries.numpy(_bodies_numpy),
-        libraries.numba(_bodies_numba, ("e", "x", "v")),
         *libraries.jax(_bodies_jax, _of_e, ("x", "v", "m", "h")),
         *libraries.torch(_bodies_torch, _of_e, ("x", "v", "m", "h")),
     ),
