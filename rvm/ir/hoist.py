@@ -5,23 +5,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rvm.expr import Expr, reads
 from rvm.ir.blocks import FunctionBuilder
 from rvm.ir.flow import Cycle
 from rvm.ir.jam import Jam
-from rvm.ir.joined_rounds import join
+from rvm.ir.joined_rounds import between, join
 from rvm.ir.loops import Counted, Inner, Inside
 from rvm.ir.node import I64, Node
+from rvm.ir.statements import altered
 from rvm.ir.typed import Unprintable
-from rvm.ir.values import scalar
+from rvm.ir.vacant import Vacant
+from rvm.ir.values import located, read, scalar, value
 
 if TYPE_CHECKING:
     from rvm.ir.function import MachineMaker
 
 FAR = 1 << 40
 """Loops run without checks only if their variables are within ± this."""
+Onward = Callable[[int, bool], None]
+Block = Callable[[int], str]
 Range = tuple[Node, Node]
 """The least and the greatest value of a variable."""
 
@@ -149,23 +154,36 @@ def _unchecked(maker: MachineMaker, loop: Counted, label: str, copy: int) -> Non
     """The loop once more, with all that was found out before it."""
     b = maker.b
     before, maker.trusted, b.proved = (maker.trusted, b.proved), loop.trusted, loop.proved
-    head, back = loop.cycle.head + 1, loop.cycle.back
-    todo: list[int] = []
-    made: set[int] = set()
+    certain = b.certain
     leave = b.fresh("leave")
+    todo: list[tuple[str, int, Onward, frozenset[int]]] = []
 
-    def block(target: int) -> str:
-        if not head <= target <= back:
-            return leave
-        if target not in made:
-            made.add(target)
-            todo.append(target)
-        return f"{label}_{target}"
+    def piece(
+        name: str, cycle: Cycle, outside: Block, onward: Onward, known: frozenset[int]
+    ) -> Block:
+        """The blocks of a loop by the positions where they begin."""
+        made: set[int] = set()
+
+        def block(target: int) -> str:
+            if not cycle.head < target <= cycle.back:
+                return outside(target)
+            if target not in made:
+                made.add(target)
+                todo.append((f"{name}_{target}", target, onward, known))
+            return f"{name}_{target}"
+
+        return block
 
     def onward(target: int, falling: bool) -> None:
         # The values of lanes fill the registers as it is.
-        jam: Jam | None = loop.jams.get(target - 1) if falling and not b.lanes else None
-        if jam is None or not joined(jam):
+        enters = falling and not b.lanes
+        jam: Jam | None = loop.jams.get(target - 1) if enters else None
+        if jam is not None and joined(jam):
+            return
+        vacant = loop.vacant.get(target - 1) if enters and b.checks else None
+        if vacant is not None:
+            quick(vacant, block(target))
+        else:
             b.jump(block(target))
 
     def joined(jam: Jam) -> bool:
@@ -180,12 +198,46 @@ def _unchecked(maker: MachineMaker, loop: Counted, label: str, copy: int) -> Non
             return False
         return True
 
+    def quick(vacant: Vacant, rest: str) -> None:
+        """The loop without comparisons of what it finds, if that is what should be there."""
+        cycle = vacant.rounds.cycle
+        known = frozenset(s.asks for s in vacant.stored)
+        if known <= certain:
+            b.jump(rest)
+            return
+        _look(b, vacant, rest)
+        inner = piece(b.fresh("q"), cycle, block, lambda t, _: b.jump(inner(t)), certain | known)
+        b.jump(inner(cycle.head + 1))
+
+    block = piece(label, loop.cycle, lambda _: leave, onward, certain)
     b.block(label)
-    onward(head, True)
+    onward(loop.cycle.head + 1, True)
     while todo:
-        start = todo.pop()
-        b.block(f"{label}_{start}")
-        maker.straight(start, onward)
+        name, start, further, b.certain = todo.pop()
+        b.block(name)
+        maker.straight(start, further)
     maker.trusted, b.proved = before
+    b.certain = certain
     b.block(leave)
-    maker.goto(copy, back + 1)
+    maker.goto(copy, loop.cycle.back + 1)
+
+
+def _look(b: FunctionBuilder, loop: Vacant, rest: str) -> None:
+    """Continue at `rest` unless all that a loop will find where it stores is what should be."""
+    rounds = loop.rounds
+    variable = b.scalars[rounds.variable][0]
+    first, end = b.get(variable), scalar(b, rounds.end)
+    step = b.i64(rounds.step)
+    begun = b.op("wadd", first, step) if rounds.early else first
+    other = b.variable(I64, "other")
+    b.set(other, b.i64(0))
+
+    def one(k: Sequence[Node]) -> None:
+        b.set(variable, b.op("wadd", begun, b.op("wmul", k[0], step)))
+        for s in loop.stored:
+            differs = altered(b, read(b, located(b, s.place)), value(b, s.expected))
+            b.set(other, b.op("or", b.get(other), b.op("zext", differs, kind=I64)))
+
+    b.nest((between(b, first, end, rounds.step),), one)
+    b.set(variable, first)
+    b.stay(b.op("eq", b.get(other), b.i64(0)), rest)

@@ -23,6 +23,7 @@ from rvm.ir.loop_facts import (
     touched,
     wraps,
 )
+from rvm.ir.vacant import Vacant, stored
 from rvm.stmt import Alloc, Free, writes
 from rvm.types import I64, Array, Scalar
 from rvm.verify import pieces
@@ -81,6 +82,8 @@ class Counted:
     """The branches whose come-froms need no check."""
     jams: Mapping[int, Jam] = field(default_factory=dict)
     """Loops of the nest whose iterations can be joined, by the position of their come-from."""
+    vacant: Mapping[int, Vacant] = field(default_factory=dict)
+    """Loops of the nest that store to elements which should be zero, by the same."""
 
     def rounds(self, cycle: Cycle) -> int:
         """The instructions of an iteration of one of its loops, those of loops inside it aside."""
@@ -155,6 +158,9 @@ class _Survey:
             inner.append(found)
             trusted.add(c.back)
         indices, proved = self._indices()
+        vacant = self._vacant(proved)
+        stored = (s.place.path[0] for v in vacant.values() for s in v.stored)
+        items = (i for step in stored if isinstance(step, Index) for i in step.items)
         return Counted(
             cycle,
             variable,
@@ -164,10 +170,28 @@ class _Survey:
             stepped.early,
             tuple(inner),
             indices,
-            proved,
+            proved.union(map(id, items)),
             frozenset(trusted),
             self._jams(inner),
+            vacant,
         )
+
+    def _vacant(self, proved: frozenset[int]) -> dict[int, Vacant]:
+        """The loops that contain no others, and store where zeros should be."""
+        out: dict[int, Vacant] = {}
+        if any(self.ways.values()):
+            # The strict log keeps what a `free` finds.
+            return out
+        every = (self.cycle, *self.within)
+        for cycle in every:
+            rounds = self._rounds(cycle)
+            if rounds is None or any(cycle.head < c.head < cycle.back for c in every):
+                continue
+            parts = self.code, rounds, self.writers, proved
+            found = tuple(stored(*parts, self._resolved, self._factors))
+            if found:
+                out[cycle.head] = Vacant(rounds, found)
+        return out
 
     def _jams(self, inner: Sequence[Inner]) -> dict[int, Jam]:
         """The loops of the nest whose iterations can be joined, with the innermost ones in them."""

@@ -44,9 +44,10 @@ Notes on missed aims and other differences:
 - **dot, prod, total** become the same code as the hand-written functions, so their ratios only show
   how much two runs differ.
 - **stencil**: neighbours are looked up by computed indices, and each case of a point's position has
-  its own loop. A state is stored by an exchange, which also works for infinities, and checks what
-  was there before; when it is undone, there is nothing to compute or to check. The hand-written
-  function uses an addition, which is undone by a subtraction. In the stage `gradient`, the adjoint
+  its own loop. A state is stored by an exchange, which also works for infinities. What was there
+  before is compared with zero in front of each loop, all at once; when the exchange is undone,
+  there is nothing to compute or to check. The hand-written function uses an addition, which is
+  undone by a subtraction. In the stage `gradient`, the adjoint
   of an element that is looked up is a whole array, so reverse mode is the better choice there.
 - **Gradients compared with JAX**: `exp` and `tanh` have specified bits, the same on every machine,
   and sums are added in a specified order. No value is requested with these gradients, so the
