@@ -11,15 +11,12 @@ from rvm.expr import Apply, Place
 from rvm.faults import DefinitionError
 from rvm.host.once import enter, taken
 from rvm.isa.implementation import array_value, implementation, value
-from rvm.isa.proof import prove_inverse
+from rvm.isa.proof import UPDATES, prove_inverse
 from rvm.isa.rows import FUNCTIONS, OPCODES
 from rvm.isa.rules import CLASSES, offers
 from rvm.isa.trials import Undecided, is_restored, starts, there_and_back
 from rvm.numbers import SYSTEMS, NumberSystem, system
 from rvm.types import SCALARS, TYPES, Scalar, TypeRow
-
-UPDATES = {"add": ("+", "-"), "mul": ("*", "/"), "xor": ("^", "^")}
-"""The updates that a number system may have: operation and inverse."""
 
 
 def number_type(row: TypeRow, make: Callable[[Scalar], NumberSystem] | None = None) -> Scalar:

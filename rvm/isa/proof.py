@@ -32,6 +32,8 @@ TAKEN_BACK = {
     for fn, other in (pair, pair[::-1])
 }
 """Pairs of inverse functions of integers, for equal second arguments."""
+UPDATES = {"add": ("+", "-"), "mul": ("*", "/"), "xor": ("^", "^")}
+"""The updates that a number system may have: operation and inverse."""
 TYPES = 'name the types that both are for: @opcode(types="inexact", …)'
 HINT = "name the opcode that does: @opcode(inverse=…)"
 
@@ -62,14 +64,12 @@ def prove_inverse(row: OpRow, partner: OpRow, *types: Scalar) -> None:
                 hint=TYPES,
             )
         types = tuple(own)
-    if (
-        tuple(invert(s) for s in reversed(row.body)) == partner.body
-        and not _maps(row.body)
-        and all(row.body_on(t) is row.body for t in types)
-    ):
-        return
+    opposite = tuple(invert(s) for s in reversed(row.body)) == partner.body
     tried = False
     for t in types:
+        if opposite and row.body_on(t) is row.body and _undone_by_form(row, t):
+            tried = True
+            continue
         try:
             forth = _composed(row.body_on(t), _places(row, t))
         except TypeFault:
@@ -91,8 +91,20 @@ def prove_inverse(row: OpRow, partner: OpRow, *types: Scalar) -> None:
         raise DefinitionError("D006", f"`{row.name}` has no type that it could be tried on")
 
 
-def _maps(body: tuple[Stmt, ...]) -> bool:
-    return any(isinstance(s, Map) or (isinstance(s, When) and _maps(s.body)) for s in body)
+def _undone_by_form(row: OpRow, t: Scalar) -> bool:
+    """Whether a body consists of exchanges and of updates that its types undo."""
+    operands, todo = _operand_types(row, t), list(row.body)
+    while todo:
+        match todo.pop():
+            case Map():
+                return False
+            case Update(dst, op, _):
+                updates = system(operands[_index(dst)]).updates
+                if not any(op in UPDATES[update] for update in updates):
+                    return False
+            case When(_, body):
+                todo += body
+    return True
 
 
 def _index(place: Place) -> int:

@@ -180,4 +180,4 @@ def is_restored(
 
 def tolerance(t: Scalar) -> float:
     """The allowed rounding of a number, relative to the number."""
-    return max(1e-9, 32 * system(t).unit)
+    return 32 * system(t).unit

@@ -13,22 +13,27 @@ derivatives are derived.  Otherwise the function remains a Python callable on re
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from rvm.expr import Apply, Expr, Formal, is_formula, lift, recording
+from rvm.expr import Apply, Expr, Formal, Place, is_formula, lift, recording, substitute
 from rvm.faults import DefinitionError, MachineError, RvmError
 from rvm.host.once import taken
 from rvm.isa import FUNCTIONS
 from rvm.isa.implementation import register_callable
 from rvm.isa.rows import COSTS, FunctionRow, add_function, defining_module
-from rvm.isa.rules import elementwise
-from rvm.leaf.ops import F64, Op, add
+from rvm.isa.rules import TypeFault, elementwise
+from rvm.isa.trials import valued
+from rvm.isa.typing import typed
+from rvm.leaf.ops import F64 as REAL
+from rvm.leaf.ops import Op, add
 from rvm.leaf.trace import apply as operation
 from rvm.numbers.code import Body
+from rvm.types import F64
 
 __all__ = ["apply", "function"]
 
@@ -52,7 +57,7 @@ def function(
     """Register a function in the function table, for programs to use by name.
 
     `partials(*args)` returns the derivatives of a Python callable as a tuple of formulas (None for
-    an argument without one); without them it has no gradient.  The callable must be pure: the
+    one that is 0); without them it has no gradient.  The callable must be pure: the
     machine calls it again to undo an update.
     DefinitionError D003, D007 if it cannot be registered.
     """
@@ -61,7 +66,14 @@ def function(
 
     def enter(body: Callable[..., Any]) -> Callable[..., Any]:
         title = name or body.__name__
-        arity = len(inspect.signature(body).parameters)
+        try:
+            arity = len(inspect.signature(body).parameters)
+        except (TypeError, ValueError) as error:
+            raise DefinitionError(
+                "D007",
+                f"the arguments of `{title}` are not known: {error}",
+                hint="define it in Python: @rvm.function() def f(x): return …",
+            ) from None
         if taken(FUNCTIONS, title):
             raise DefinitionError("D007", f"the function table has a `{title}` already")
         if not title.isidentifier():
@@ -69,6 +81,8 @@ def function(
         if not arity:
             raise DefinitionError("D007", f"`{title}` has no arguments: that is a constant")
         formula = _formula(body, arity)
+        if formula is not None:
+            _compare(title, formula, body, arity)
         if formula is not None and partials is not None:
             raise DefinitionError(
                 "D007",
@@ -81,7 +95,7 @@ def function(
             elementwise("field" if formula is not None else "real"),
             inspect.getdoc(body) or "",
             cost=cost,
-            partials=None if partials is None else _lifted(partials),
+            partials=None if partials is None else _lifted(title, arity, partials),
             body=None if formula is not None else _called(title, body, arity),
             formula=formula,
             module=defining_module(body),
@@ -102,12 +116,76 @@ def _formula(body: Callable[..., Any], arity: int) -> Expr | None:
     return found if isinstance(found, Expr) and is_formula(found) else None
 
 
-def _lifted(partials: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Expr | None, ...]]:
+def _compare(title: str, formula: Expr, body: Callable[..., Any], arity: int) -> None:
+    """Raise DefinitionError D007 if a body computes something else on numbers than on operands.
+
+    It looks at what its arguments are, then: by `isinstance`, for example.
+    """
+    try:
+        made = typed(substitute(formula, tuple(Place(k, (), F64) for k in range(arity))), F64)
+    except TypeFault:
+        return  # Other types may have it; where they do not, programs are refused.
+    for n in range(len(SAMPLES)):
+        given = [SAMPLES[(n + k) % len(SAMPLES)] for k in range(arity)]
+        try:
+            found, want = body(*given), valued(made, given)
+        except Exception:
+            continue  # A division by zero, for which Python has no number.
+        if not isinstance(found, int | float) or not math.isfinite(found):
+            continue
+        if not abs(found - want) <= 1e-9 * max(abs(found), 1.0):
+            raise DefinitionError(
+                "D007",
+                f"`{title}` is another function of numbers than of operands",
+                values={"arguments": tuple(given), "value": found, "value by formula": want},
+                hint="a body that asks what its arguments are is no formula: define two functions",
+            )
+
+
+SAMPLES = (0.75, -1.25, 3.5, 0.0, 1.0, -2.0)
+"""Arguments for which a formula is compared with the body from which it was recorded."""
+
+
+def _lifted(
+    title: str, arity: int, partials: Callable[..., tuple[Any, ...]]
+) -> Callable[..., tuple[Expr | None, ...]]:
+    """The rule of the derivatives; DefinitionError D007 unless there is a formula for each."""
+
+    def refused(found: object) -> DefinitionError:
+        many = "an argument" if arity == 1 else f"each of the {arity} arguments"
+        return DefinitionError(
+            "D007",
+            f"`partials` of `{title}` must return a tuple with a formula for {many}, not {found}",
+            hint="a derivative that is 0 may be None",
+        )
+
     def rule(*args: Expr) -> tuple[Expr | None, ...]:
         with recording():
             found = partials(*args)
-        return tuple(None if p is None else lift(p) for p in found)
+        if not isinstance(found, tuple):
+            raise refused(f"`{type(found).__name__}`")
+        if len(found) != arity:
+            raise refused(f"{len(found)} of them")
+        lifted = tuple(None if p is None else lift(p) for p in found)
+        for p in lifted:
+            if p is not None and not is_formula(p):
+                raise refused("what is not a number")
+        return lifted
 
+    try:
+        inspect.signature(partials).bind(*range(arity))
+    except (TypeError, ValueError) as error:
+        raise refused(f"{partials!r}: {error}") from None
+    try:
+        for p in rule(*(Place(k, (), F64) for k in range(arity))):
+            if p is not None and typed(p, F64).type != F64:
+                raise refused("a condition")
+    except TypeFault as fault:
+        raise refused(f"what cannot be computed: {fault.message}") from None
+    except DefinitionError as error:
+        # It may use a function that is defined later, or this one.
+        if error.code != "D003":
+            raise
     return rule
 
 
@@ -130,5 +208,5 @@ def _called(title: str, body: Callable[..., Any], arity: int) -> Body:
     slots = ", ".join(f"{{{k}}}" for k in range(arity))
     python = f"{register_callable(title, value)}({slots})"
     numpy = f"{register_callable(title + '_array', many)}({slots})"
-    add(Op(f"user_{title}", (F64,) * arity, F64, python, numpy, ""))
+    add(Op(f"user_{title}", (REAL,) * arity, REAL, python, numpy, ""))
     return partial(operation, f"user_{title}")

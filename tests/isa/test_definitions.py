@@ -185,18 +185,65 @@ def test_partials() -> None:
     def logged(a: Any) -> Any:
         return math.log(a)
 
-    @rvm.function(partials=lambda a: (0.0 if a == 3 else 1 / a,))
-    def decided(a: Any) -> Any:
-        return math.log(a)
-
     try:
         text = "func g(y: f64, a: f64)\n    add y, NAME(a)\n"
         g = rvm.assemble(text.replace("NAME", "logged")).g
         assert [g.grad(loss="y", y=0.0, a=a).a for a in (2.0, 3.0)] == [0.5, 0.0]
-        with pytest.raises(TypeError, match="no truth value"):
-            rvm.assemble(text.replace("NAME", "decided")).g.grad(loss="y", y=0.0, a=3.0)
         with pytest.raises(rvm.DefinitionError, match="leave `partials` out"):
             rvm.function(name="squared", partials=lambda a: (2 * a,))(lambda a: a * a)
         assert "squared" not in FUNCTIONS
     finally:
-        del FUNCTIONS["logged"], FUNCTIONS["decided"]
+        del FUNCTIONS["logged"]
+
+
+WRONG_PARTIALS: dict[str, Any] = {
+    "a tuple with a formula for each of the 2 arguments, not 1 of them": lambda a, b: (b,),
+    "not 3 of them": lambda a, b: (b, a, a),
+    "not `Place`": lambda a, b: b,
+    "not what is not a number": lambda a, b: (b, "a"),
+    "not a condition": lambda a, b: (b, a > 0),
+    "not what cannot be computed": lambda a, b: (b, apply("+", a > 0, 1.0)),
+    "too many positional arguments": lambda a: (a, a),
+    "not a callable object": (1.0, 1.0),
+}
+
+
+@pytest.mark.parametrize("says", WRONG_PARTIALS)
+def test_wrong_partials(says: str) -> None:
+    with pytest.raises(rvm.DefinitionError) as caught:
+        rvm.function(name="times", partials=WRONG_PARTIALS[says])(lambda a, b: math.fsum([a * b]))
+    assert caught.value.code == "D007" and says in str(caught.value)
+    assert "times" not in FUNCTIONS
+
+
+def test_partials_that_decide_are_refused_by_python() -> None:
+    with pytest.raises(TypeError, match="no truth value"):
+        rvm.function(name="decided", partials=lambda a: (0.0 if a == 3 else 1 / a,))(
+            lambda a: math.log(a)
+        )
+    assert "decided" not in FUNCTIONS
+
+
+def test_partials_may_use_functions_that_are_defined_later() -> None:
+    try:
+        rvm.function(name="sine", partials=lambda a: (apply("cosine", a),))(math.sin)
+        rvm.function(name="cosine", partials=lambda a: (-apply("sine", a),))(math.cos)
+        g = rvm.assemble("func g(y: f64, a: f64)\n    add y, sine(a)\n").g
+        assert g.grad(loss="y", y=0.0, a=0.5).a == math.cos(0.5)
+        assert g.hessian(loss="y", y=0.0, a=0.5).a.a == -math.sin(0.5)
+    finally:
+        FUNCTIONS.pop("sine", None), FUNCTIONS.pop("cosine", None)
+
+
+def test_a_function_whose_arguments_are_not_known_is_refused() -> None:
+    with pytest.raises(rvm.DefinitionError, match="the arguments of `logarithm` are not known"):
+        rvm.function(name="logarithm")(math.log)
+
+
+def test_a_body_that_asks_what_its_arguments_are_is_refused() -> None:
+    def shifted(x: Any) -> Any:
+        return x + 1 if isinstance(x, int | float) else x * 2
+
+    with pytest.raises(rvm.DefinitionError, match="another function of numbers"):
+        rvm.function()(shifted)
+    assert "shifted" not in FUNCTIONS

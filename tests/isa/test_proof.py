@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Any
 
 import pytest
@@ -17,6 +18,7 @@ from rvm.isa.proof import _composed, _places, prove_inverse
 from rvm.isa.rules import CLASSES
 from rvm.isa.trials import valued
 from rvm.isa.user import apply
+from rvm.stmt import invert
 from rvm.types import I64, SCALARS, U8, Scalar
 from rvm.verify import verify
 
@@ -102,6 +104,45 @@ def test_false_pairs(name: str) -> None:
     refused(one, two, types=types)
 
 
+def multiplied(a: rvm.Mut, b: rvm.Use) -> None:
+    a *= b
+
+
+def divided(a: rvm.Mut, b: rvm.Use) -> None:
+    a /= b
+
+
+def crossed(a: rvm.Mut, b: rvm.Use) -> None:
+    a ^= b
+
+
+def added(a: rvm.Mut, b: rvm.Use) -> None:
+    a += b
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (multiplied, "multiplies"),
+        (divided, "multiplies"),
+        (crossed, "bits"),
+        (added, "value"),
+    ],
+)
+@pytest.mark.parametrize("t", SCALARS.values(), ids=str)
+def test_a_form_is_enough_where_the_type_has_the_update(body: Body, kind: str, t: Scalar) -> None:
+    """A product of `fixed` numbers, for example, is rounded, and no quotient undoes it."""
+    row = _row(body, "forth", "back", "any", "ADDS")
+    back = tuple(invert(s) for s in reversed(row.body))
+    inverse = replace(row, name="back", inverse="forth", body=back)
+    if CLASSES[kind](t):
+        prove_inverse(row, inverse, t)
+    else:
+        with pytest.raises(rvm.DefinitionError) as caught:
+            prove_inverse(row, inverse, t)
+        assert caught.value.code == "D006"
+
+
 def where(condition: Any, then: Any, otherwise: Any) -> Any:
     return apply("select", condition, then, otherwise)
 
@@ -125,6 +166,8 @@ WRONG_FLOATS: dict[str, Body] = {
     "near a number": lambda a: where(size(a - 7) < 1e-3, 2 * a, -a),
     "at the next number": lambda a: where(a == 7.000000000000001, 2 * a, -a),
     "by a millionth": lambda a: -a * (1 + 1e-6),
+    "by the twelfth digit": lambda a: -a * (1 + 1e-12),
+    "by a constant of twelve digits": lambda a: where(a > 0, a * -1.414213562373, a / -(2**0.5)),
 }
 RIGHT_FLOATS: dict[str, Body] = {
     "a reciprocal": lambda a: where(a == 0, a, 1 / a),
