@@ -53,7 +53,7 @@ FACTORS = 0x9E3779B97F4A7C15 - (1 << 64), 0xBF58476D1CE4E5B9 - (1 << 64)
 def _row(name: str, kind: str, count: int, seed: int, steps: int) -> FunctionRow:
     return FunctionRow(
         name,
-        1 + count,
+        ("x", *(f"by{k}" for k in range(count))),
         elementwise("value"),
         "x, moved by a unit in the last place or not",
         code={"*": partial(_code, kind, count, seed, steps)},

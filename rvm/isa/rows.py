@@ -40,7 +40,8 @@ class FunctionRow:
     """
 
     name: str
-    arity: int
+    operands: tuple[str, ...]
+    """The names of its arguments."""
     rule: Rule
     doc: str
     cost: str = "NLOPS"
@@ -101,8 +102,11 @@ class FunctionRow:
     in_place: tuple[str, ...] = ()
     """The functions that, applied in place one after another, compute f(c, x) from x; the last
     takes c."""
-    operands: str = ""
-    """The names of its arguments where `x`, `y` would be misleading."""
+
+    @property
+    def arity(self) -> int:
+        """The number of its arguments."""
+        return len(self.operands)
 
     @property
     def is_elementwise(self) -> bool:

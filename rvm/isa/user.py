@@ -67,13 +67,14 @@ def function(
     def enter(body: Callable[..., Any]) -> Callable[..., Any]:
         title = name or body.__name__
         try:
-            arity = len(inspect.signature(body).parameters)
+            operands = tuple(inspect.signature(body).parameters)
         except (TypeError, ValueError) as error:
             raise DefinitionError(
                 "D007",
                 f"the arguments of `{title}` are not known: {error}",
                 hint="define it in Python: @rvm.function() def f(x): return …",
             ) from None
+        arity = len(operands)
         if taken(FUNCTIONS, title):
             raise DefinitionError("D007", f"the function table has a `{title}` already")
         if not title.isidentifier():
@@ -91,7 +92,7 @@ def function(
             )
         row = FunctionRow(
             title,
-            arity,
+            operands,
             elementwise("field" if formula is not None else "real"),
             inspect.getdoc(body) or "",
             cost=cost,

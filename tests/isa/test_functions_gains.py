@@ -283,7 +283,7 @@ def test_all_functions_of_real_numbers_have_a_derivative_or_are_known_to_be_flat
 
 
 def test_a_function_without_derivative_says_so():
-    row = FunctionRow("opaque", 1, elementwise("f64"), "x", code={"f64": Code("{0}", "{0}")})
+    row = FunctionRow("opaque", ("x",), elementwise("f64"), "x", code={"f64": Code("{0}", "{0}")})
     FUNCTIONS["opaque"] = row
     try:
         with pytest.raises(DefinitionError, match="has no derivative"):

@@ -138,7 +138,7 @@ def test_a_users_function():
     assert name.isidentifier() and register_callable("gamma", gamma) == name
     assert register_callable("gamma", math.gamma) != name
     FUNCTIONS["own_gamma"] = FunctionRow(
-        "own_gamma", 1, elementwise("real"), "x!", body=partial(operation, "own_gamma")
+        "own_gamma", ("x",), elementwise("real"), "x!", body=partial(operation, "own_gamma")
     )
     add(Op("own_gamma", ("f64",), "f64", f"{name}({{0}})", "", ""))
     try:
@@ -153,7 +153,7 @@ def test_a_users_function():
 
 def test_a_formula_stands_for_the_function():
     FUNCTIONS["twice"] = FunctionRow(
-        "twice", 1, elementwise("number"), "2 x", formula=Formal(0) + Formal(0)
+        "twice", ("x",), elementwise("number"), "2 x", formula=Formal(0) + Formal(0)
     )
     try:
         assert typed(f("twice", X)) == typed(X + X)

@@ -41,8 +41,7 @@ def _lorentz(x: Node) -> Node:
 @pytest.fixture(scope="module", autouse=True)
 def entered() -> Iterator[None]:
     enter(
-        "lorentz",
-        1,
+        "lorentz x",
         elementwise("real"),
         "1 / (1 + x * x)",
         partials=lambda x: (const(-2, x) * x * fn("square", fn("lorentz", x)),),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from inspect import Parameter, cleandoc, signature
+from inspect import cleandoc
 from itertools import product
 
 from rvm_asm.printer import RegisterNames, SourcePrinter
@@ -163,7 +163,7 @@ def _functions() -> Iterator[str]:
     )
     yield "| function | result | types | cost | derivative |\n|---|---|---|---|---|"
     for row in FUNCTIONS.values():
-        names = argument_names(row)
+        names = row.operands
         types, result = _typings(row)
         gives = _sentence(row.doc) + (f" Result: {result}." if result else "")
         yield (
@@ -171,22 +171,6 @@ def _functions() -> Iterator[str]:
             f"{_derivative(row, names)} |"
         )
     yield ""
-
-
-def argument_names(row: FunctionRow) -> list[str]:
-    """Names for a function's arguments: those of its derivative rule, where it has one."""
-    if row.operands:
-        return row.operands.split()
-    for rule, skip in ((row.partials, 0), (row.vjp, 1)):
-        if rule is not None:
-            found = [
-                p.name
-                for p in signature(rule).parameters.values()
-                if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-            ][skip:]
-            if len(found) == row.arity and not any(n.startswith("_") for n in found):
-                return found
-    return ["x", "y", "z", "w"][: row.arity]
 
 
 def _call(row: FunctionRow, names: Sequence[str]) -> str:

@@ -93,8 +93,7 @@ def _chosen(op: str, a: Expr, b: Expr) -> Partials:
 
 
 enter(
-    "identity",
-    1,
+    "identity x",
     elementwise("any"),
     "x itself",
     cost="MOVES",
@@ -103,8 +102,7 @@ enter(
     moves=True,
 )
 enter(
-    "detach",
-    1,
+    "detach x",
     elementwise("any"),
     "x itself, as a constant in derivatives: it carries no adjoint and no tangent",
     cost="MOVES",
@@ -113,8 +111,7 @@ enter(
     exact=True,
 )
 enter(
-    "neg",
-    1,
+    "neg x",
     elementwise("value"),
     "-x; of a log64 the reciprocal, whose logarithm is the negative",
     cost="ADDS",
@@ -124,8 +121,7 @@ enter(
     exactly=operator.neg,
 )
 enter(
-    "+",
-    2,
+    "+ x y",
     arithmetic("value"),
     "x + y",
     cost="ADDS",
@@ -135,8 +131,7 @@ enter(
     exactly=operator.add,
 )
 enter(
-    "-",
-    2,
+    "- x y",
     arithmetic("value"),
     "x - y",
     cost="ADDS",
@@ -146,8 +141,7 @@ enter(
     exactly=operator.sub,
 )
 enter(
-    "*",
-    2,
+    "* x y",
     arithmetic("value"),
     "x * y",
     cost="MULTS",
@@ -158,8 +152,7 @@ enter(
     exactly=operator.mul,
 )
 enter(
-    "scaled",
-    3,
+    "scaled x y z",
     elementwise("real"),
     "x * y, or 0 where one of them is 0 and z is not; a factor of derivatives that is infinite "
     "there is only too large for a number",
@@ -170,8 +163,7 @@ enter(
     underflows=True,
 )
 enter(
-    "/",
-    2,
+    "/ x y",
     arithmetic("analytic"),
     "x / y",
     cost="MULTS",
@@ -183,8 +175,7 @@ enter(
     exactly=operator.truediv,
 )
 enter(
-    "//",
-    2,
+    "// x y",
     elementwise("scale"),
     "the quotient, rounded to minus infinity",
     cost="MULTS",
@@ -195,8 +186,7 @@ enter(
     exactly=operator.floordiv,
 )
 enter(
-    "%",
-    2,
+    "% x y",
     elementwise("scale"),
     "x - x // y * y, of the sign of y",
     cost="MULTS",
@@ -207,8 +197,7 @@ enter(
     exactly=operator.mod,
 )
 enter(
-    "**",
-    2,
+    "** x y",
     power,
     "x to the power y",
     partials=_power,
@@ -220,8 +209,7 @@ enter(
     cuts="complex",
 )
 enter(
-    "abs",
-    1,
+    "abs x",
     modulus("value"),
     "the absolute value or modulus",
     cost="ADDS",
@@ -232,16 +220,14 @@ enter(
     cuts="complex",
 )
 enter(
-    "sign",
-    1,
+    "sign x",
     elementwise("scale"),
     "-1, 0 or 1",
     cost="ADDS",
     steps=True,
 )
 enter(
-    "sqrt",
-    1,
+    "sqrt x",
     elementwise("analytic"),
     "the square root",
     partials=lambda x: (const(0.5, x) / fn("sqrt", x),),
@@ -250,8 +236,7 @@ enter(
     cuts="complex",
 )
 enter(
-    "square",
-    1,
+    "square x",
     elementwise("value"),
     "x * x",
     cost="MULTS",
@@ -259,15 +244,13 @@ enter(
     underflows=True,
 )
 enter(
-    "hypot",
-    2,
+    "hypot x y",
     elementwise("real"),
     "the length of (x, y), without overflow in between",
     partials=lambda x, y: (fn("versor", x, y), fn("versor", y, x)),
 )
 enter(
-    "versor",
-    2,
+    "versor x y",
     elementwise("real"),
     "x / hypot(x, y), of tiny and huge numbers too; 0 at the origin",
     partials=_versor,
@@ -276,8 +259,7 @@ enter(
     cuts="real",
 )
 enter(
-    "min",
-    2,
+    "min a b",
     elementwise("ordered"),
     "the lesser of two, the first of equals; NaN if one is NaN",
     cost="ADDS",
@@ -286,8 +268,7 @@ enter(
     exactly=min,
 )
 enter(
-    "max",
-    2,
+    "max a b",
     elementwise("ordered"),
     "the greater of two, the first of equals; NaN if one is NaN",
     cost="ADDS",
@@ -296,16 +277,14 @@ enter(
     exactly=max,
 )
 enter(
-    "relu",
-    1,
+    "relu x",
     elementwise("scale"),
     "x where it is positive, else 0",
     cost="ADDS",
     partials=lambda x: (select(x > const(0, x), 1, 0, x),),
 )
 enter(
-    "floor",
-    1,
+    "floor x",
     elementwise("real"),
     "the greatest whole number that is not greater",
     cost="ADDS",

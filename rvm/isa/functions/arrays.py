@@ -196,8 +196,7 @@ PRODUCT = {
 
 
 enter(
-    "sum",
-    1,
+    "sum x",
     reduction("value"),
     "the sum of all elements",
     cost="ADDS",
@@ -210,8 +209,7 @@ enter(
     repeats="+",
 )
 enter(
-    "prod",
-    1,
+    "prod x",
     reduction("value"),
     "the product of all elements",
     cost="MULTS",
@@ -225,8 +223,7 @@ enter(
     repeats="*",
 )
 enter(
-    "amin",
-    1,
+    "amin x",
     reduction("ordered"),
     "the least element, the first of equals",
     cost="ADDS",
@@ -237,8 +234,7 @@ enter(
     partial="any",
 )
 enter(
-    "amax",
-    1,
+    "amax x",
     reduction("ordered"),
     "the greatest element, the first of equals",
     cost="ADDS",
@@ -259,16 +255,14 @@ def _logsumexp() -> Expr:
 
 
 enter(
-    "logsumexp",
-    1,
+    "logsumexp x",
     reduction("float"),
     "log(sum(exp(x))) of all elements, which does not overflow",
     formula=_logsumexp(),
     partial="any",
 )
 enter(
-    "first_max",
-    1,
+    "first_max x",
     same_shape("scale"),
     "1 at the first greatest element, else 0",
     cost="ADDS",
@@ -276,8 +270,7 @@ enter(
     steps=True,
 )
 enter(
-    "last_min",
-    1,
+    "last_min x",
     same_shape("scale"),
     "1 at the last least element, else 0",
     cost="ADDS",
@@ -285,8 +278,7 @@ enter(
     steps=True,
 )
 enter(
-    "prod_others",
-    1,
+    "prod_others x",
     same_shape("inexact"),
     "for each element the product of all others",
     cost="MULTS",
@@ -295,8 +287,7 @@ enter(
     at_once=True,
 )
 enter(
-    "prod_others_1",
-    2,
+    "prod_others_1 x d",
     same_shape("inexact"),
     "the derivative of `prod_others(x)` along d",
     cost="MULTS",
@@ -305,21 +296,17 @@ enter(
         fn("prod_others_1", conj(x), g),
     ),
     code=linear("prod_others({0}, {1})"),
-    operands="x d",
 )
 enter(
-    "prod_others_2",
-    3,
+    "prod_others_2 x d e",
     same_shape("inexact"),
     "the derivative of `prod_others_1(x, d)` along e; it has no derivative",
     cost="MULTS",
     vjp=_no_fourth,
     code=linear("prod_others({0}, {1}, {2})"),
-    operands="x d e",
 )
 enter(
-    "dot",
-    2,
+    "dot a b",
     product((1, 1)),
     "the sum of products of two vectors, none conjugated",
     cost="MULTS",
@@ -331,8 +318,7 @@ enter(
     contracts=True,
 )
 enter(
-    "matvec",
-    2,
+    "matvec a b",
     product((2, 1)),
     "the product of a matrix and a vector",
     cost="MULTS",
@@ -341,8 +327,7 @@ enter(
     contracts=True,
 )
 enter(
-    "matmul",
-    2,
+    "matmul a b",
     product((2, 2)),
     "the product of two matrices",
     cost="MULTS",
@@ -351,8 +336,7 @@ enter(
     contracts=True,
 )
 enter(
-    "@",
-    2,
+    "@ a b",
     product(*PRODUCTS),
     "the product of vectors and matrices, by their dimensions",
     cost="MULTS",
@@ -365,8 +349,7 @@ enter(
     binds=10,
 )
 enter(
-    "outer",
-    2,
+    "outer a b",
     outer,
     "the matrix of all products of two vectors",
     cost="MULTS",
@@ -377,8 +360,7 @@ enter(
     },
 )
 enter(
-    "scan_left",
-    1,
+    "scan_left x",
     scan("number"),
     "running sums from the left: y[i] = x[0] + … + x[i]",
     cost="ADDS",
@@ -387,8 +369,7 @@ enter(
     linear=True,
 )
 enter(
-    "scan_right",
-    1,
+    "scan_right x",
     scan("number"),
     "running sums from the right: y[i] = x[i] + … + x[n-1]",
     cost="ADDS",

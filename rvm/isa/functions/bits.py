@@ -8,8 +8,7 @@ from rvm.isa.functions.formulas import enter, exact_shift
 from rvm.isa.rules import elementwise, shift
 
 enter(
-    "&",
-    2,
+    "& x y",
     elementwise("bits"),
     "the bits set in both",
     cost="ADDS",
@@ -17,8 +16,7 @@ enter(
     exactly=operator.and_,
 )
 enter(
-    "|",
-    2,
+    "| x y",
     elementwise("bits"),
     "the bits set in one of them",
     cost="ADDS",
@@ -26,8 +24,7 @@ enter(
     exactly=operator.or_,
 )
 enter(
-    "^",
-    2,
+    "^ x y",
     elementwise("bits"),
     "the bits set in just one of them",
     cost="ADDS",
@@ -36,71 +33,59 @@ enter(
     exactly=operator.xor,
 )
 enter(
-    "~",
-    1,
+    "~ x",
     elementwise("bits"),
     "every bit flipped",
     cost="ADDS",
     exactly=operator.invert,
 )
 enter(
-    "<<",
-    2,
+    "<< x k",
     shift,
     "x shifted left by k bits, an i64 or of x's type",
     cost="ADDS",
     partial="exact",
-    operands="x k",
     binds=8,
     exactly=exact_shift,
 )
 enter(
-    ">>",
-    2,
+    ">> x k",
     shift,
     "x shifted right by k bits, an i64 or of x's type, keeping its sign",
     cost="ADDS",
     partial="exact",
-    operands="x k",
     binds=8,
     exactly=operator.rshift,
 )
 enter(
-    "odd_product",
-    2,
+    "odd_product x y",
     elementwise("int"),
     "x * k for an odd k, modulo 2^bits",
     cost="MULTS",
     partial="exact",
 )
 enter(
-    "odd_quotient",
-    2,
+    "odd_quotient x y",
     elementwise("int"),
     "the y for which y * k is x modulo 2^bits, for an odd k",
     cost="MULTS",
     partial="exact",
 )
 enter(
-    "high_product",
-    2,
+    "high_product x y",
     elementwise("int"),
     "the upper half of x * y: the whole product, divided by 2^bits and rounded down",
     cost="MULTS",
 )
 enter(
-    "rotl",
-    2,
+    "rotl x k",
     shift,
     "the bits of x rotated left by k, an i64 or of x's type",
     cost="ADDS",
-    operands="x k",
 )
 enter(
-    "rotr",
-    2,
+    "rotr x k",
     shift,
     "the bits of x rotated right by k, an i64 or of x's type",
     cost="ADDS",
-    operands="x k",
 )

@@ -40,8 +40,7 @@ for _sign, _text, _exactly in (
     (">=", "at least", operator.ge),
 ):
     enter(
-        _sign,
-        2,
+        f"{_sign} x y",
         elementwise("ordered", BOOL),
         f"whether x is {_text} y",
         cost="ADDS",
@@ -50,8 +49,7 @@ for _sign, _text, _exactly in (
         cuts="ordered",
     )
 enter(
-    "==",
-    2,
+    "== x y",
     elementwise("any", BOOL),
     "whether x equals y",
     cost="ADDS",
@@ -59,8 +57,7 @@ enter(
     exactly=operator.eq,
 )
 enter(
-    "!=",
-    2,
+    "!= x y",
     elementwise("any", BOOL),
     "whether x differs from y",
     cost="ADDS",
@@ -68,8 +65,7 @@ enter(
     exactly=operator.ne,
 )
 enter(
-    "and",
-    2,
+    "and x y",
     elementwise("bool"),
     "whether both hold; y is evaluated only if x holds (for scalars)",
     cost="ADDS",
@@ -78,8 +74,7 @@ enter(
     exactly=lambda a, b: a and b,
 )
 enter(
-    "or",
-    2,
+    "or x y",
     elementwise("bool"),
     "whether one of them holds; y is evaluated only if x does not (for scalars)",
     cost="ADDS",
@@ -88,8 +83,7 @@ enter(
     exactly=lambda a, b: a or b,
 )
 enter(
-    "not",
-    1,
+    "not x",
     elementwise("bool"),
     "whether x does not hold",
     cost="ADDS",
@@ -97,26 +91,22 @@ enter(
 )
 # All three arguments are evaluated, so that a fault in one is the same on every engine.
 enter(
-    "select",
-    3,
+    "select c a b",
     choice,
     "a where c holds, else b; both are evaluated",
     cost="MOVES",
     partials=lambda c, a, b: (None, select(c, const(1, a), 0, a), select(c, const(0, b), 1, b)),
     code={"*": _selected},
     moves=True,
-    operands="c a b",
 )
 # Its derivatives are those of the expression that is evaluated (`rvm.transform.adjoint`).
 enter(
-    "choose",
-    3,
+    "choose c a b",
     lazy_choice,
     "a if c holds, else b; only that one is evaluated; both may be arrays",
     cost="MOVES",
     code={"*": _chosen},
     moves=True,
     lazy=True,
-    operands="c a b",
     exactly=lambda condition, a, b: a if condition else b,
 )

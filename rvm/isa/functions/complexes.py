@@ -25,8 +25,7 @@ def by_body(name: str, body: Body, kind: str = C128.name, arity: int = 1) -> Cod
 
 
 enter(
-    "conj",
-    1,
+    "conj x",
     elementwise("number"),
     "the complex conjugate; a real number itself",
     cost="ADDS",
@@ -37,8 +36,7 @@ enter(
     linear=True,
 )
 enter(
-    "real",
-    1,
+    "real z",
     of(C128, result=F64),
     "the real part",
     cost="MOVES",
@@ -48,8 +46,7 @@ enter(
     linear=True,
 )
 enter(
-    "imag",
-    1,
+    "imag z",
     of(C128, result=F64),
     "the imaginary part",
     cost="MOVES",
@@ -59,19 +56,16 @@ enter(
     linear=True,
 )
 enter(
-    "complex",
-    2,
+    "complex re im",
     of(F64, F64, result=C128),
     "re + i im",
     cost="MOVES",
     vjp=lambda g, re, im: (fn("real", g), fn("imag", g)),
     code=by_body("of", partial(apply, "complex"), F64.name, 2),
     exact=True,
-    operands="re im",
 )
 enter(
-    "abs2",
-    1,
+    "abs2 x",
     modulus("number"),
     "the squared absolute value or modulus",
     cost="MULTS",
@@ -81,8 +75,7 @@ enter(
     underflows=True,
 )
 enter(
-    "angle",
-    1,
+    "angle z",
     of(C128, result=F64),
     "the angle of a complex number, in (-pi, pi]",
     vjp=lambda g, z: (g * (fn("complex", 0.0, 1.0) * z / fn("abs", z) / fn("abs", z)),),

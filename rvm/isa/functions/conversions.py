@@ -23,7 +23,7 @@ def _partials(x: Expr) -> Partials:
 def _row(name: str, target: Scalar) -> FunctionRow:
     return FunctionRow(
         name,
-        1,
+        ("x",),
         conversion(target),
         f"x as a number of type {target}",
         cost="MOVES",

@@ -6,43 +6,28 @@ The arguments of a rule are typed expressions; what it gives is a template, for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
 from keyword import iskeyword
 from typing import Any
 
 from rvm.expr import Apply, Const, Expr
-from rvm.isa.rows import FunctionRow, Row, add_function
+from rvm.isa.rows import FunctionRow, add_function
 from rvm.isa.rules import Rule
 from rvm.numbers import system
-from rvm.numbers.code import Body
 from rvm.types import Scalar, elem_of, rank_of
 
 Partials = tuple[Expr | None, ...]
 
 
-def enter(
-    name: str,
-    arity: int,
-    rule: Rule,
-    doc: str,
-    *,
-    cost: str = "NLOPS",
-    symbol: str = "",
-    partials: Callable[..., Partials] | None = None,
-    vjp: Callable[..., Partials] | None = None,
-    code: Mapping[str, Row] | None = None,
-    body: Body | None = None,
-    **facts: Any,
-) -> FunctionRow:
-    """Enter a row in the function table; `facts` are columns, `moves` and those after it.
+def enter(head: str, rule: Rule, doc: str, **facts: Any) -> FunctionRow:
+    """Enter a row in the function table; `facts` are its other columns.
 
-    A name that is no identifier is a symbol.
+    `head` is the function's name, and those of its arguments.  A name that is no identifier is a
+    symbol.
     """
+    name, *operands = head.split()
     if iskeyword(name) or not name.isidentifier():
-        symbol = name
-    row = FunctionRow(name, arity, rule, doc, cost, symbol, partials, vjp, code or {}, body)
-    return add_function(replace(row, **facts))
+        facts = {"symbol": name} | facts
+    return add_function(FunctionRow(name, tuple(operands), rule, doc, **facts))
 
 
 MAX_BITS = 4096

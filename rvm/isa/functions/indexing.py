@@ -82,8 +82,7 @@ def spread_like(g: Any, x: Any, dtype: Any) -> NDArray[Any]:
 
 
 enter(
-    "len",
-    1,
+    "len x",
     length,
     "the length of an array's first axis",
     cost="MOVES",
@@ -91,13 +90,11 @@ enter(
     exactly=len,
 )
 enter(
-    "dim",
-    2,
+    "dim x k",
     length,
     "the length of an array's axis k, from 0",
     cost="MOVES",
     code={"*": both("dim_of({0}, {1})")},
-    operands="x k",
 )
 
 
@@ -129,18 +126,15 @@ def _behind_last(a: Node, b: Node, s: Node) -> Node:
 
 BEHIND_LAST = Function("for_end", _behind_last, (I64.name,) * 3)
 enter(
-    "for_end",
-    3,
+    "for_end a b s",
     of(I64, I64, I64, result=I64, scalars=True),
     "the first value that `for i = a to b step s` does not visit (downto: s < 0)",
     cost="ADDS",
     code={"i64": Code("for_end({0}, {1}, {2})", "", None, BEHIND_LAST)},
     partial="int",
-    operands="a b s",
 )
 enter(
-    "gather",
-    2,
+    "gather x indices",
     gather,
     "the elements of x at the indices",
     cost="MOVES",
@@ -148,12 +142,10 @@ enter(
     code={"*": both("gather_array({0}, {1})")},
     linear=True,
     partial="any",
-    operands="x indices",
     indexed=True,
 )
 enter(
-    "scatter",
-    3,
+    "scatter x indices n",
     scatter,
     "a vector of length n with each value added at its index",
     cost="ADDS",
@@ -161,12 +153,10 @@ enter(
     code=numbers("scatter_array({0}, {1}, {2})"),
     linear=True,
     partial="any",
-    operands="x indices n",
     indexed=True,
 )
 enter(
-    "transpose",
-    1,
+    "transpose a",
     transposition,
     "the matrix with rows and columns exchanged",
     cost="MOVES",
@@ -187,24 +177,20 @@ def _likewise(name: str, g: Expr, v: Expr, x: Expr) -> Expr:
 
 
 enter(
-    "sum_like",
-    2,
+    "sum_like v x",
     like("number"),
     "g summed over the axes along which x would have been broadcast to it",
     cost="ADDS",
     vjp=lambda g, v, x: (_likewise("spread_like", g, v, x), None),
     code=numbers("sum_like({0}, {1}, DTYPE)"),
     linear=True,
-    operands="v x",
 )
 enter(
-    "spread_like",
-    2,
+    "spread_like v x",
     like("any"),
     "g broadcast to the shape of x",
     cost="MOVES",
     vjp=lambda g, v, x: (_likewise("sum_like", g, v, x), None),
     code={"*": lambda t: both(f"spread_like({{0}}, {{1}}, dtype_{t.name})")},
     linear=True,
-    operands="v x",
 )

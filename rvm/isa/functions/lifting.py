@@ -28,8 +28,7 @@ def _sine_slope(t: Expr) -> Partials:
 
 
 enter(
-    "checked_add",
-    2,
+    "checked_add x y",
     elementwise("signed"),
     "x + y, which must fit",
     cost="ADDS",
@@ -37,8 +36,7 @@ enter(
     partial="exact",
 )
 enter(
-    "checked_sub",
-    2,
+    "checked_sub x y",
     elementwise("signed"),
     "x - y, which must fit",
     cost="ADDS",
@@ -46,8 +44,7 @@ enter(
     partial="exact",
 )
 enter(
-    "turned",
-    2,
+    "turned x c",
     conditional,
     "-x if c, which must fit, else x",
     cost="ADDS",
@@ -55,8 +52,7 @@ enter(
     partial="exact",
 )
 enter(
-    "shear",
-    2,
+    "shear x k",
     by_factor,
     "x * k for a factor k within -1 and 1, rounded to nearest, ties to even",
     cost="MULTS",
@@ -65,16 +61,14 @@ enter(
     underflows=True,
 )
 enter(
-    "lift_odd",
-    1,
+    "lift_odd x",
     of_angle(BOOL),
     "whether an odd number of half turns is nearest to x",
     code=_codes(2),
     partial="any",
 )
 enter(
-    "lift_tan",
-    1,
+    "lift_tan t",
     of_angle(FACTOR),
     "tan(u / 2), correctly rounded, where u is t less its half turns",
     partials=_tangent_slope,
@@ -82,8 +76,7 @@ enter(
     partial="any",
 )
 enter(
-    "lift_sin",
-    1,
+    "lift_sin t",
     of_angle(FACTOR),
     "sin u, correctly rounded, where u is t less its half turns",
     partials=_sine_slope,

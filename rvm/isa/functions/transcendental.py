@@ -76,8 +76,7 @@ def _atan2(y: Expr, x: Expr) -> Partials:
 
 
 enter(
-    "exp",
-    1,
+    "exp x",
     elementwise("field"),
     "e to the power x",
     partials=lambda x: (fn("exp", x),),
@@ -85,8 +84,7 @@ enter(
     underflows=True,
 )
 enter(
-    "log",
-    1,
+    "log x",
     logarithm,
     "the natural logarithm; of a log64 the f64 that it holds",
     partials=lambda x: (const(1, x) / x,),
@@ -94,8 +92,7 @@ enter(
     cuts="complex",
 )
 enter(
-    "log2",
-    1,
+    "log2 x",
     elementwise("field"),
     "the logarithm to the base 2",
     partials=lambda x: (const(1 / math.log(2), x) / x,),
@@ -105,16 +102,14 @@ enter(
     cuts="complex",
 )
 enter(
-    "expm1",
-    1,
+    "expm1 x",
     elementwise("field"),
     "e**x - 1, exact to the last digits near 0",
     partials=lambda x: (fn("exp", x),),
     partial="exact",
 )
 enter(
-    "log1p",
-    1,
+    "log1p x",
     elementwise("field"),
     "log(1 + x), exact to the last digits near 0",
     partials=lambda x: (const(1, x) / (const(1, x) + x),),
@@ -123,37 +118,32 @@ enter(
     cuts="complex",
 )
 enter(
-    "sin",
-    1,
+    "sin x",
     elementwise("field"),
     "the sine of x radians",
     partials=lambda x: (fn("cos", x),),
 )
 enter(
-    "cos",
-    1,
+    "cos x",
     elementwise("field"),
     "the cosine of x radians",
     partials=lambda x: (-fn("sin", x),),
 )
 enter(
-    "cis",
-    1,
+    "cis x",
     of(F64, result=C128),
     "cos x + i sin x",
     partials=lambda x: (fn("cis", x) * Const(1j),),
     code=by_body("cis", lambda x: apply("complex", *_parts().cis(x)), "f64"),
 )
 enter(
-    "tan",
-    1,
+    "tan x",
     elementwise("field"),
     "the tangent of x radians",
     partials=_tan,
 )
 enter(
-    "leg",
-    1,
+    "leg x",
     elementwise("field"),
     "sqrt(1 - x * x), without cancellation near 1 and -1",
     partials=_leg,
@@ -161,8 +151,7 @@ enter(
     cuts="complex",
 )
 enter(
-    "asin",
-    1,
+    "asin x",
     elementwise("field"),
     "the arc sine, in [-pi/2, pi/2]",
     partials=lambda x: (const(1, x) / fn("leg", x),),
@@ -170,8 +159,7 @@ enter(
     cuts="complex",
 )
 enter(
-    "acos",
-    1,
+    "acos x",
     elementwise("field"),
     "the arc cosine, in [0, pi]",
     partials=lambda x: (const(-1, x) / fn("leg", x),),
@@ -179,50 +167,43 @@ enter(
     cuts="complex",
 )
 enter(
-    "atan",
-    1,
+    "atan x",
     elementwise("field"),
     "the arc tangent, in [-pi/2, pi/2]",
     partials=_atan,
     cuts="complex",
 )
 enter(
-    "atan2",
-    2,
+    "atan2 y x",
     elementwise("real"),
     "the angle of the point (x, y), given as atan2(y, x)",
     partials=_atan2,
     pole=lambda y, x: fn("hypot", y, x),
     underflows=True,
-    operands="y x",
     cuts="real",
 )
 enter(
-    "sinh",
-    1,
+    "sinh x",
     elementwise("field"),
     "the hyperbolic sine",
     partials=lambda x: (fn("cosh", x),),
     partial="exact",
 )
 enter(
-    "cosh",
-    1,
+    "cosh x",
     elementwise("field"),
     "the hyperbolic cosine",
     partials=lambda x: (fn("sinh", x),),
     partial="exact",
 )
 enter(
-    "tanh",
-    1,
+    "tanh x",
     elementwise("field"),
     "the hyperbolic tangent",
     partials=lambda x: (fn("square", fn("sech", x)),),
 )
 enter(
-    "exp2",
-    1,
+    "exp2 x",
     elementwise("real"),
     "2 to the power x",
     partials=lambda x: (fn("exp2", x) * const(math.log(2), x),),
@@ -230,8 +211,7 @@ enter(
     underflows=True,
 )
 enter(
-    "log10",
-    1,
+    "log10 x",
     elementwise("real"),
     "the logarithm to the base 10",
     partials=lambda x: (const(1 / math.log(10), x) / x,),
@@ -239,30 +219,26 @@ enter(
     partial="exact",
 )
 enter(
-    "cbrt",
-    1,
+    "cbrt x",
     elementwise("real"),
     "the cube root, of negative numbers too",
     partials=lambda x: (const(1, x) / (const(3, x) * fn("square", fn("cbrt", x))),),
 )
 enter(
-    "asinh",
-    1,
+    "asinh x",
     elementwise("real"),
     "the inverse of the hyperbolic sine",
     partials=lambda x: (const(1, x) / fn("hypot", x, const(1, x)),),
 )
 enter(
-    "acosh",
-    1,
+    "acosh x",
     elementwise("real"),
     "the inverse of the hyperbolic cosine, not negative",
     partials=lambda x: (const(1, x) / (fn("sqrt", x - const(1, x)) * fn("sqrt", x + const(1, x))),),
     partial="exact",
 )
 enter(
-    "atanh",
-    1,
+    "atanh x",
     elementwise("real"),
     "the inverse of the hyperbolic tangent",
     # The derivatives of (1 - x)(1 + x) would cancel near 0.
@@ -270,8 +246,7 @@ enter(
     partial="exact",
 )
 enter(
-    "sigmoid",
-    1,
+    "sigmoid x",
     elementwise("real"),
     "1 / (1 + exp(-x)), the logistic function",
     # The derivatives of sigmoid(x) sigmoid(-x) would cancel near 0.
@@ -279,31 +254,27 @@ enter(
     underflows=True,
 )
 enter(
-    "softplus",
-    1,
+    "softplus x",
     elementwise("real"),
     "log(1 + exp(x)), which does not overflow",
     partials=lambda x: (fn("sigmoid", x),),
     underflows=True,
 )
 enter(
-    "erf",
-    1,
+    "erf x",
     elementwise("real"),
     "the error function",
     partials=lambda x: (const(2 / math.sqrt(math.pi), x) * _bell(x),),
 )
 enter(
-    "erfc",
-    1,
+    "erfc x",
     elementwise("real"),
     "1 - erf(x), exact to the last digits where it is small",
     partials=lambda x: (const(-2 / math.sqrt(math.pi), x) * _bell(x),),
     underflows=True,
 )
 enter(
-    "lgamma",
-    1,
+    "lgamma x",
     elementwise("real"),
     "the logarithm of the absolute value of the gamma function; inf at its poles",
     partials=lambda x: (fn("digamma", x),),
@@ -312,8 +283,7 @@ enter(
     cancels=True,
 )
 enter(
-    "digamma",
-    1,
+    "digamma x",
     elementwise("real"),
     "the derivative of `lgamma`",
     partials=lambda x: (fn("polygamma", 1, x),),
@@ -322,8 +292,7 @@ enter(
     cancels=True,
 )
 enter(
-    "polygamma",
-    2,
+    "polygamma n x",
     elementwise("real"),
     "the n-th derivative of `digamma` at x, for a whole number n from 0 to 12; NaN for others",
     partials=lambda n, x: (None, fn("polygamma", n + const(1, n), x)),
@@ -333,16 +302,14 @@ enter(
     underflows=True,
 )
 enter(
-    "sech",
-    1,
+    "sech x",
     elementwise("field"),
     "the hyperbolic secant, 1 / cosh x",
     partials=lambda x: (-(fn("sech", x) * fn("tanh", x)),),
     underflows=True,
 )
 enter(
-    "exp_log64",
-    1,
+    "exp_log64 x",
     of(F64, result=LOG64),
     "e to the power x as a log64, which holds x itself",
     cost="MOVES",
