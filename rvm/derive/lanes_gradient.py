@@ -26,6 +26,7 @@ from rvm.host.signals import deferred, left_whole, listen
 from rvm.numbers import system
 from rvm.numbers.reductions import ordered_sum, sum_over
 from rvm.numbers.rounding import returned
+from rvm.run.bits import with_bits
 from rvm.run.lane_binding import Lanes, values_of
 from rvm.run.lanes import Batch, LaneRun
 from rvm.run.results import Judge, Result
@@ -62,7 +63,8 @@ class LaneGradient:
         """The gradient by parameter, and the outcome of the lanes."""
         names = self._wanted(wrt)
         given, target = self.given, self.target
-        there = Batch(target.program, target.name, given.regs, given.varying, target.undo)
+        program = with_bits(target.program, self.options)
+        there = Batch(program, target.name, given.regs, given.varying, target.undo)
         self._loss_exists(there)
         aside = there.run(self.options, self.block)
         self._note_losses(there.out)
@@ -80,6 +82,7 @@ class LaneGradient:
             there.erased + back.erased,
             np.maximum(there.drifts, back.drifts),
             _numbers(aside),
+            self.options.bits,
         )
         for lane in done.alone:
             listen()
@@ -150,7 +153,8 @@ class LaneGradient:
                     varying[k][lane] = value
         for k, slot in self.slots.items():
             self._seed(k, slot, there, regs, varying)
-        return Batch(self.program, self.adjoint.name, regs, varying, self.target.undo)
+        program = with_bits(self.program, self.options)
+        return Batch(program, self.adjoint.name, regs, varying, self.target.undo)
 
     def _seed(
         self, k: int, slot: int, there: Batch, regs: list[Any], varying: dict[int, Any]

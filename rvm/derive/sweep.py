@@ -57,6 +57,7 @@ class Sweep:
         varying = {k: raw_directions(registers[k].type, v) for k, v in varying.items()}
         self._runs: list[list[Any]] = []
         self._lanes: list[Any] = []
+        self.bits = options.bits
         self.erased_bits, self.drift = 0, 0.0
         """As in a single run, for all runs together."""
         if self.size > FEW:

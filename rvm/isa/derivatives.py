@@ -57,6 +57,7 @@ def _elem(x: Expr) -> Scalar:
 
 
 def _raw_gains(name: str, args: tuple[Expr, ...], g: Expr, result: Scalar) -> Partials:
+    name = FUNCTIONS[name].stated or name
     row = FUNCTIONS[name]
     if result.is_log or any(_elem(a).is_log for a in args):
         rule = LOG_PARTIALS.get(name)

@@ -102,6 +102,9 @@ class FunctionRow:
     in_place: tuple[str, ...] = ()
     """The functions that, applied in place one after another, compute f(c, x) from x; the last
     takes c."""
+    stated: str = ""
+    """For a function of this machine's libraries: the function with the specified bits, which has
+    its derivatives."""
 
     @property
     def arity(self) -> int:

@@ -69,6 +69,7 @@ def _elem(x: Expr) -> Scalar:
 
 
 def _terms(name: str, args: tuple[Expr, ...], dots: Tangents, result: Scalar) -> list[Expr]:
+    name = FUNCTIONS[name].stated or name
     if result.is_log or any(_elem(a).is_log for a in args):
         rule = LOG_PARTIALS.get(name)
         if rule is not None:

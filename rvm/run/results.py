@@ -21,6 +21,10 @@ class Rounding(Protocol):
     def drift(self) -> float:
         """The largest residue, relative to the allowed residue."""
 
+    @property
+    def bits(self) -> str:
+        """The option `bits` of the run."""
+
 
 class Judge(Protocol):
     """An estimator of the error of a result, or of a gradient."""
@@ -71,7 +75,7 @@ class Info:
     def of(cls, *runs: Rounding, judge: Judge | None = None) -> Info:
         """The combined info of several runs."""
         drift = max((run.drift for run in runs), default=0.0)
-        bits = {getattr(run, "bits", "stated") for run in runs}
+        bits = {run.bits for run in runs}
         erased = sum(run.erased_bits for run in runs)
         said = "machine" if "machine" in bits else "stated"
         return cls(erased, float(drift), bits=said, judge=judge)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from sizes import thin, wide
 
 import rvm
+from rvm.derive.hessians import METHODS
 from rvm.derive.target import Target
 from rvm.expr import Apply, walk
 from rvm.image import image_of
@@ -202,6 +204,56 @@ def test_machine_code_is_the_same_and_says_so(strict: bool) -> None:
             np.testing.assert_array_equal(back[name], given[name])
         with pytest.raises(rvm.RvmError, match="strict log"):
             (~PRODUCTS)(called(PRODUCTS.with_options(bits="machine", strict=True), given))
+
+
+CURVED = rvm.assemble("""
+func f(y: f64, x: f64[n])
+    add y, dot(x, x) * exp(x[0]) + sum(x) ** 3 + prod(x)
+    for i = 0 to n - 1
+        add y, sin(x[i])
+    end
+""").f
+"""Its second derivatives take those of this machine's functions of arrays."""
+
+
+@pytest.mark.parametrize("engine", executing(loops=False))
+def test_every_derivative_has_them_and_says_so(engine: str) -> None:
+    x = np.array([0.3, 0.7])
+    many = np.array([x, [0.2, -0.4], [1.0, 0.5]])
+    one = {"x": np.array([1.0, 0.0])}
+
+    def doors(bits: str) -> list[Any]:
+        f = CURVED.with_options(engine=engine, bits=bits)
+        return [
+            *(f.hessian(loss="y", y=0.0, x=x, method=m) for m in METHODS),
+            f.hvp(one, loss="y", y=0.0, x=x),
+            f.jacobian(y=0.0, x=x),
+            *f.jvp(one, y=0.0, x=x),
+            f.vjp({"y": 2.0}, y=0.0, x=x),
+            f.map(y=0.0, x=many),
+            f.map.grad(loss="y", y=0.0, x=many),
+            f.map.value_and_grad(loss="y", y=0.0, x=many)[1],
+        ]
+
+    def numbers(found: Any) -> list[float]:
+        values = found.values() if isinstance(found, Mapping) else [found]
+        return [
+            n
+            for v in values
+            for n in (numbers(v) if isinstance(v, Mapping) else np.ravel(v).tolist())
+        ]
+
+    for stated, found in zip(doors("stated"), doors("machine"), strict=True):
+        assert (stated.info.bits, found.info.bits) == ("stated", "machine")
+        np.testing.assert_allclose(numbers(found), numbers(stated), rtol=1e-12, atol=1e-13)
+
+
+def test_gradients_in_lanes_are_this_machine_s_too() -> None:
+    """Its sums are those of NumPy, which add in another order."""
+    x = np.sin(np.arange(3000.0)).reshape(3, 1000)
+    f = rvm.assemble("func f(y: f64, x: f64[n])\n    add y, sum(x) ** 2\n").f
+    found = f.map.grad(loss="y", y=0.0, x=x, bits="machine", engine="python")
+    assert found.x[:, 0].tolist() == [2 * np.sum(row) for row in x]
 
 
 def test_other_words_are_refused_and_no_text_names_the_functions() -> None:

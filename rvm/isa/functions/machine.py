@@ -86,7 +86,7 @@ def _row(kind: str, fn: str) -> FunctionRow:
         code = {"float": whole, "complex": whole}
     else:
         code = {"f64": _from_libm(fn)}
-    return replace(FUNCTIONS[fn], name=f"{kind}.{fn}", code=code, body=None)
+    return replace(FUNCTIONS[fn], name=f"{kind}.{fn}", code=code, body=None, stated=fn)
 
 
 def _from_libm(fn: str) -> Code:
