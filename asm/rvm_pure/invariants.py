@@ -71,22 +71,23 @@ def _strict(e: Term, names: Names, out: Lets) -> Term:
             return replace(e, cond=_strict(c, names, out), yes=yes, no=no)
         case Each(fn, arrays):
             made = tuple(_strict(a, names, out) for a in arrays)
-            return replace(e, arrays=made, fn=_body(fn, made[0], names, out))
+            return replace(e, arrays=made, fn=_body(fn, made[0], names, out, False))
         case Fold(_, fn, init, array):
             first, over = _strict(init, names, out), _strict(array, names, out)
-            return replace(e, init=first, array=over, fn=_body(fn, over, names, out))
+            return replace(e, init=first, array=over, fn=_body(fn, over, names, out, True))
         case Prim("replicate", (n, a)) if _is_heavy(a) and isinstance(a.type, Scalar):
             name = names.new("c")
             out.append((name, _strict(a, names, out)))
             return replace(e, args=(_strict(n, names, out), Var(name, type=a.type)))
         case Loop(p, init, var, n, body):
             first, count = _strict(init, names, out), _strict(n, names, out)
-            inner = without(lifted(body, names), {*names_in(p), var}, loop_runs(count), names, out)
+            body, bound = lifted(body, names), {*names_in(p), var}
+            inner = without(body, bound, loop_runs(count), names, out, is_round=True)
             return replace(e, init=first, count=count, body=inner)
     return rebuild(e, lambda x: _strict(x, names, out))
 
 
-def _body(fn: Lam, array: Term, names: Names, out: Lets) -> Lam:
+def _body(fn: Lam, array: Term, names: Names, out: Lets, is_round: bool) -> Lam:
     bound = {n for p in fn.params for n in names_in(p)}
     size = array.type.length if isinstance(array.type, Arr) else None
     runs = None
@@ -94,7 +95,8 @@ def _body(fn: Lam, array: Term, names: Names, out: Lets) -> Lam:
         runs = loop_runs(Op("len", (array,), type=I64))
     elif size is not None and not size.more and size.name in names.taken:
         runs = loop_runs(Var(size.name, type=I64))
-    return replace(fn, body=without(lifted(fn.body, names), bound, runs, names, out))
+    body = without(lifted(fn.body, names), bound, runs, names, out, is_round=is_round)
+    return replace(fn, body=body)
 
 
 def loop_runs(count: Term) -> Term:
@@ -109,12 +111,13 @@ def without(
     names: Names,
     out: Lets,
     *,
-    is_function: bool = False,
+    is_round: bool = False,
 ) -> Term:
     """A loop's body without what takes work and names nothing that is bound in it.
 
     `runs` is whether the loop runs, if that is known to be a term of what is bound outside of it.
-    In a function of elements a nonlinear function of a number is work, too.
+    If the body is certainly a round of statements, a nonlinear function of a number is work, too:
+    a formula of whole arrays computes it once.
     """
 
     def put(e: Term) -> Var | None:
@@ -125,7 +128,7 @@ def without(
         return Var(name, type=e.type, start=e.start, end=e.end)
 
     own = {*bound, *binders(body)}
-    return _Body(own, {}, set(), runs, names, put, is_function).without(body)
+    return _Body(own, {}, set(), runs, names, put, is_round).without(body)
 
 
 @dataclass
@@ -142,7 +145,7 @@ class _Body:
     names: Names
     put: Callable[[Term], Var | None]
     """Puts a term before the loop, if it may, and gives its name here."""
-    is_function: bool = False
+    is_round: bool = False
     done: dict[str, Term | None] = field(default_factory=dict)
 
     def without(self, e: Term) -> Term:
@@ -194,7 +197,7 @@ class _Body:
         if t is None or not isinstance(elem_type(t), Scalar):
             return None
         whole = self._whole(e)
-        if not _is_heavy(whole, self.is_function or isinstance(t, Arr)):
+        if not _is_heavy(whole, self.is_round or isinstance(t, Arr)):
             return None
         if any(_is_partial(x) for x in walk(whole)):
             if self.runs is None or not isinstance(t, Scalar):
@@ -215,7 +218,7 @@ class _Body:
         pairs = list(zip(fn.params[-len(arrays) :], arrays, strict=True))
         same = [(p, a) for p, a in pairs if self.bound.isdisjoint(free(a))]
         names = {n for p, _ in same for n in names_in(p)}
-        if not names:
+        if not (names or self.is_round):
             return fn, arrays
         first, more = arrays[0].type, list[tuple[Pattern, Term]]()
         assert isinstance(first, Arr)
@@ -236,7 +239,7 @@ class _Body:
             return Var(name, type=x.type, start=x.start, end=x.end)
 
         inner = replace(self, bound=self.bound - names, known=dict(self.known), put=put)
-        inner = replace(inner, heavy=set(self.heavy), is_function=True, done={})
+        inner = replace(inner, heavy=set(self.heavy), is_round=True, done={})
         body = inner.without(fn.body)
         params = (*fn.params, *(p for p, _ in more))
         return replace(fn, params=params, body=body), (*arrays, *(a for _, a in more))

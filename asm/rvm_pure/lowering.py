@@ -349,7 +349,7 @@ class Lowering(States):
         var = Var(i, type=I64, start=e.start, end=e.end)
         one, n = self._fused(elem(e, var, self.names)), self.length(e)
         once: Lets = []
-        one = without(one, {i}, loop_runs(n), self.names, once, is_function=True)
+        one = without(one, {i}, loop_runs(n), self.names, once, is_round=True)
 
         def held(k: int, inner: Env) -> list[Stat]:
             """The loop over what all elements of a broadcast row have in common."""

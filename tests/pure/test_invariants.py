@@ -74,6 +74,35 @@ ONCE = {
         "sum(map (t. sum(map (u. sum(map (r. sum(exp(r)) * t * u) rows)) y)) x)",
         lambda x, y, rows: np.exp(rows).sum() * x.sum() * y.sum(),
     ),
+    "a number in a loop": Case(
+        "x: f64, w: f64, n: i64",
+        "loop s = x for i < n do s * exp(w) + sin(w)",
+        lambda x, w, n: x * np.exp(w) ** n + np.sin(w) * sum(np.exp(w) ** k for k in range(n)),
+    ),
+    "a number in a fold": Case(
+        "x: f64[n], w: f64",
+        "foldl (s, t. s * sin(w) + t * let a = exp(w) in a * a) 1 x",
+        lambda x, w: (
+            np.sin(w) ** len(x)
+            + sum(t * np.exp(2 * w) * np.sin(w) ** (len(x) - 1 - k) for k, t in enumerate(x))
+        ),
+    ),
+    "a number in a map in a loop": Case(
+        "p: f64[d], w: f64, n: i64",
+        "sum(loop q = p for i < n do map (t. t * exp(w) + q[0] * sin(w)) q)",
+        lambda p, w, n: (
+            p.sum() * np.exp(w) ** n
+            + len(p)
+            * p[0]
+            * np.sin(w)
+            * sum((np.exp(w) + np.sin(w)) ** k * np.exp(w) ** (n - 1 - k) for k in range(n))
+        ),
+    ),
+    "a number in a scan": Case(
+        "x: f64[n], w: f64",
+        "(scanl (s, t. s * sin(w) + t) 0 x)[len(x)]",
+        lambda x, w: sum(t * np.sin(w) ** (len(x) - 1 - k) for k, t in enumerate(x)),
+    ),
     "in a loop": Case(
         "p: f64[d], w: f64[d], n: i64",
         "sum(loop q = p for i < n do q * exp(w))",
