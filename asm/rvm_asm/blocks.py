@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import cast
 
 from rvm.expr import OPPOSITES, Apply, Const, Expr, Place
-from rvm.isa import FUNCTIONS, TypeFault, apply, invert_instr, typed
+from rvm.isa import FUNCTIONS, apply, invert_instr
 from rvm.program import Instr
 from rvm.types import BOOL, I64, Scalar
 from rvm_asm.conditions import undone_by
@@ -395,14 +395,7 @@ class Blocks(Holding):
 
     def _integer(self, node: Node) -> Expr:
         """A bound of a `for`, typed."""
-        template = self.operand(node)
-        try:
-            done = typed(template, I64)
-        except TypeFault as fault:
-            self.fault(fault, node)
-        if done.type != I64:
-            self.reject("A040", f"a loop counts in i64, not in {done.type}", node)
-        return done
+        return self.whole(node, "A040", "a loop counts in i64, not in")
 
     def _held(self, stat: For, name: str, value: Expr) -> Expr:
         """A bound: itself if it is a constant, else an ancilla that holds it."""

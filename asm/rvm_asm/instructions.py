@@ -67,6 +67,13 @@ class InstructionParser(ExpressionParser):
             out.append(mark)
         return tuple(out)
 
+    def falls(self) -> bool:
+        """Whether a variable falls: `downto`, not `to`."""
+        down = self.accept_word("downto")
+        if not down and not self.accept_word("to"):
+            self.fail("`to` or `downto`")
+        return down
+
     def _iterate(self, start: int) -> Stat:
         callee = self.word("the name of a step function")
         types = self.type_args()
@@ -79,9 +86,7 @@ class InstructionParser(ExpressionParser):
             var = self.word("the variable of the step's number")
             self.expect("=")
             first = self.expression()
-            down = self.accept_word("downto")
-            if not down and not self.accept_word("to"):
-                self.fail("`to` or `downto`")
+            down = self.falls()
         elif not self.accept_word("times"):
             self.fail("`times` or `for`", "say how often: `iterate f(y, x) times 100 with …`")
         last = self.expression()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rvm.expr import Expr, Place
 from rvm.isa import ENDS, MAKES, TypeFault, check_operands, typed
 from rvm.program import Instr
-from rvm.types import I64, U8, Array, Scalar, elem_of, rank_of
+from rvm.types import U8, Array, Scalar, elem_of, rank_of
 from rvm.verify.affine import affine, combine
 from rvm_asm.generics import NUMBERS, TypeValue
 from rvm_asm.inference import record_of
@@ -240,14 +240,7 @@ class Memory(Operations):
             )
             raise Rejected
         self._check_length_of_parameter(node)
-        template = self.operand(node)
-        try:
-            done = typed(template, I64)
-        except TypeFault as fault:
-            self.fault(fault, node)
-        if done.type != I64:
-            self.reject("A063", f"a length is an i64, not a {done.type}", node)
-        return done
+        return self.whole(node, "A063", "a length is an i64, not a")
 
     def _check_length_of_parameter(self, node: Node) -> None:
         """Refuse an array whose lengths are those of a type parameter that no parameter has."""

@@ -348,9 +348,7 @@ class StatementParser(InstructionParser):
         var = self.word("the loop's variable")
         self.expect("=")
         lo = self.expression()
-        down = self.accept_word("downto")
-        if not down and not self.accept_word("to"):
-            self.fail("`to` or `downto`")
+        down = self.falls()
         hi = self.expression()
         step = self.expression() if self.accept_word("step") else None
         self.end_line()

@@ -12,9 +12,9 @@ from math import prod
 from typing import NoReturn
 
 from rvm.expr import Apply, Const, Expr, Index, Part, Peek, Place, Shaped, Span, Step, Transposed
-from rvm.isa import FUNCTIONS, OPCODES, TypeFault, place
+from rvm.isa import FUNCTIONS, OPCODES, TypeFault, place, typed
 from rvm.isa.typing import MAX_NODES, surplus
-from rvm.types import Scalar, Stack
+from rvm.types import I64, Scalar, Stack
 from rvm_asm.expressions import MAX_DEPTH, operator_name
 from rvm_asm.generics import FUNCTION, NUMBERS, Types
 from rvm_asm.literals import NO_NUMBER, TEXTS, WORDS, raw_constant
@@ -81,6 +81,17 @@ class ValueReader:
         self._depth = 0
         self.is_lazy = False
         return self.value(node)
+
+    def whole(self, node: Node, code: str, refusal: str) -> Expr:
+        """An operand of type i64; one of another type is refused."""
+        template = self.operand(node)
+        try:
+            done = typed(template, I64)
+        except TypeFault as fault:
+            self.fault(fault, node)
+        if done.type != I64:
+            self.reject(code, f"{refusal} {done.type}", node)
+        return done
 
     def value(self, node: Node) -> Expr:
         """A node as a template."""

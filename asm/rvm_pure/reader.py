@@ -108,12 +108,12 @@ class TextParser(TermParser):
             )
             raise Bad
         if text == "fixed" and self.accept("("):
-            frac = self._whole()
+            frac = self.whole()
             self.expect(")")
             return fixed(min(frac, 62))
         return SCALARS[text]
 
-    def _whole(self) -> int:
+    def whole(self) -> int:
         if self.kinds[self.i] != NUMBER or not self.texts[self.i].isdigit():
             self.fail("a whole number")
         self.i += 1
@@ -121,13 +121,13 @@ class TextParser(TermParser):
 
     def _length(self) -> Size:
         if self.kinds[self.i] == NUMBER:
-            return Size("", self._whole())
+            return Size("", self.whole())
         name = self.name("a length: a name or a number").text
         for sign, factor in (("+", 1), ("-", -1)):
             if self.accept(sign):
                 if self.kinds[self.i] != NUMBER:
                     self.fail("a whole number", "a length is `n`, `n + 1`, `n - 1` or a number")
-                return Size(name, factor * self._whole())
+                return Size(name, factor * self.whole())
         return Size(name)
 
     # Blocks of lines.

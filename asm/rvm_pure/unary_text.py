@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rvm_asm.cursor import Bad
 from rvm_asm.expressions import operator_name
-from rvm_asm.lexer import END, NAME, NEWLINE, NUMBER
+from rvm_asm.lexer import END, NAME, NEWLINE
 from rvm_asm.messages import Reporter
 from rvm_asm.source import SourceMap
 
@@ -122,12 +122,6 @@ class _Reader(TextParser):
             self.i = at
             self.fail(f"`{word} {' '.join(map(str, counts))}`")
 
-    def _count(self) -> int:
-        if self.kinds[self.i] != NUMBER or not self.texts[self.i].isdigit():
-            self.fail("a whole number")
-        self.i += 1
-        return int(self.texts[self.i - 1][:9])
-
     def _primitive(self) -> Primitive:
         if self.kinds[self.i] != NAME:
             self.fail("a primitive")
@@ -135,9 +129,9 @@ class _Reader(TextParser):
         self.i += 1
         match word:
             case "var":
-                return Primitive("var", (self._count(),))
+                return Primitive("var", (self.whole(),))
             case "proj":
-                return Primitive("proj", (self._count(), self._count(), self._count()))
+                return Primitive("proj", (self.whole(), self.whole(), self.whole()))
             case "fst" | "snd" | "pair":
                 return Primitive(word)
             case "const":

@@ -321,11 +321,6 @@ def root_of(e: ast.expr) -> ast.expr:
     return e
 
 
-def _kind(value: object) -> str:
-    name = "array" if isinstance(value, np.ndarray) else type(value).__name__
-    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
-
-
 def _known() -> Mapping[str, Any]:
     from rvm.isa import FUNCTIONS
 

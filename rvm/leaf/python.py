@@ -10,7 +10,7 @@ import math
 import re
 import struct
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from typing import Any
 
@@ -499,12 +499,20 @@ def on_arrays(f: Function) -> Callable[..., NDArray[Any]]:
     core = _compiled(f, arrays=True)
 
     def run(*args: Any) -> NDArray[Any]:
-        given = np.broadcast_arrays(*(np.asarray(a, np.float64) for a in args))
-        flat = [np.ascontiguousarray(a).reshape(-1) for a in given]
-        out = np.empty(flat[0].shape)
-        with np.errstate(all="ignore"):
-            for at in range(0, out.size, BLOCK):
-                out[at : at + BLOCK] = core(*(a[at : at + BLOCK] for a in flat))
+        given, _, out = in_blocks(core, args, np.float64)
         return out.reshape(given[0].shape)
 
     return run
+
+
+def in_blocks(
+    core: Callable[..., Any], args: Sequence[Any], dtype: Any
+) -> tuple[Sequence[NDArray[Any]], Sequence[NDArray[Any]], NDArray[Any]]:
+    """A function's arguments, which are broadcast, in their shape and in a row, and its values."""
+    given = np.broadcast_arrays(*(np.asarray(a, dtype) for a in args))
+    flat = [np.ascontiguousarray(a).reshape(-1) for a in given]
+    out = np.empty(flat[0].shape, dtype)
+    with np.errstate(all="ignore"):
+        for at in range(0, out.size, BLOCK):
+            out[at : at + BLOCK] = core(*(a[at : at + BLOCK] for a in flat))
+    return given, flat, out

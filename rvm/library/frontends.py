@@ -17,7 +17,7 @@ from inspect import signature
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from rvm.codes.words import described, instead
 from rvm.faults import AssemblyError, BytecodeError, UsageError, Where
@@ -41,6 +41,14 @@ def front_end(path: str | Path) -> ModuleType | None:
     """The module that reads files with the path's suffix; None for bytecode or an unknown one."""
     point = front_ends().get(Path(path).suffix.lstrip("."))
     return None if point is None else import_module(point.module)
+
+
+def needed(suffix: str, what: str) -> Any:
+    """The front end for a suffix; UsageError U006 if none is installed that reads `what`."""
+    found = front_end(f"a.{suffix}")
+    if found is None:
+        raise UsageError("U006", f"no front end reads {what}")
+    return found
 
 
 def front_ends() -> Mapping[str, EntryPoint]:

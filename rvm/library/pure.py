@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rvm.faults import UsageError
-
 
 class Pure:
     """`@rvm.pure`, `rvm.pure(f, x=rvm.f64["n"])`, and control flow for tracing: `rvm.pure.loop`."""
@@ -43,9 +41,6 @@ pure = Pure()
 
 
 def _front_end() -> Any:
-    from rvm.library.frontends import front_end
+    from rvm.library.frontends import needed
 
-    found = front_end("a.pure")
-    if found is None:
-        raise UsageError("U006", "no front end reads pure functions")
-    return found
+    return needed("pure", "pure functions")

@@ -269,12 +269,9 @@ reversible = Decorator()
 
 @cache
 def _front_end() -> Any:
-    from rvm.library.frontends import front_end
+    from rvm.library.frontends import needed
 
-    found = front_end("a.py")
-    if found is None:
-        raise UsageError("U006", "no front end reads functions in Python")
-    return found
+    return needed("py", "functions in Python")
 
 
 __all__ = ["Adding", "LinkedOrigin", "PythonOrigin", "Translated", "called", "reversible"]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rvm.leaf import Function, Node
 from rvm.leaf.ops import I64, OPS, Op, add, number
-from rvm.leaf.python import BLOCK, NAMES, on_kinds, on_numbers
+from rvm.leaf.python import NAMES, in_blocks, on_kinds, on_numbers
 from rvm.leaf.trace import apply
 from rvm.numbers.base import words
 from rvm.numbers.code import DOUBT, Body
@@ -81,13 +81,7 @@ def settle_power(frac: int, raw: int, n: int) -> int:
 
 def on_arrays(of: Function, settled: Callable[..., int], *args: Any) -> NDArray[np.int64]:
     """A text on arrays and numbers, which are broadcast, block by block."""
-    given = np.broadcast_arrays(*(np.asarray(a, np.int64) for a in args))
-    flat = [np.ascontiguousarray(a).reshape(-1) for a in given]
-    out = np.empty(flat[0].shape, np.int64)
-    core = on_kinds(of)
-    with np.errstate(all="ignore"):
-        for at in range(0, out.size, BLOCK):
-            out[at : at + BLOCK] = core(*(a[at : at + BLOCK] for a in flat))
+    given, flat, out = in_blocks(on_kinds(of), args, np.int64)
     for k in np.nonzero(out == DOUBT)[0].tolist():
         out[k] = settled(*(int(a[k]) for a in flat))
     return out.reshape(given[0].shape)

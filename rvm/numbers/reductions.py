@@ -70,6 +70,14 @@ def ordered(f: Operation, x: Any, empty: Any) -> Any:
     return parts[0]
 
 
+def stretched(shape: tuple[int, ...], given: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes along which an array of a shape was broadcast to another shape."""
+    lead = len(given) - len(shape)
+    return tuple(range(lead)) + tuple(
+        lead + k for k, m in enumerate(shape) if m == 1 and given[lead + k] != 1
+    )
+
+
 def sum_over(x: Any, axes: tuple[int, ...]) -> Any:
     """The sums over some axes of an array, taken in order; exact numbers wrap."""
     if x.dtype.kind not in "fc":

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rvm_tools.debug.expressions import fixed_place
-from rvm_tools.debug.lines import line_of, line_starts
+from rvm_tools.debug.lines import beginnings
 from rvm_tools.debug.stops import Breakpoint
 from rvm_tools.debug.texts import place_text
 
@@ -112,13 +112,7 @@ def breakpoint_locations(adapter: Adapter, args: Arguments) -> Body:
     if isinstance(found, str):
         lines = set(range(1, len(image.code(found, False)) + 1))
     else:
-        lines = {
-            line_of(code, pc)[1]
-            for name in image.program
-            for code in (image.code(name, False),)
-            for pc in line_starts(code)
-            if line_of(code, pc)[0] == found
-        }
+        lines = beginnings(image, found)
     return {"breakpoints": [{"line": k - 1 + first} for k in sorted(lines) if low <= k <= high]}
 
 

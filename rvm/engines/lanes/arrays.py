@@ -25,6 +25,7 @@ from rvm.numbers.reductions import (
     dotted,
     matrix_product,
     ordered,
+    stretched,
     sum_over,
     times,
 )
@@ -166,10 +167,7 @@ def lanes_sum_like(t: Scalar, ranks: Ranks, w: int, g: Any, x: Any) -> Lanes:
     shape = x.shape[:-1]
     if ranks[0] < len(shape):
         return np.array(np.broadcast_to(g, x.shape))
-    lead = ranks[0] - len(shape)
-    axes = tuple(range(lead)) + tuple(
-        lead + k for k, m in enumerate(shape) if m == 1 and g.shape[lead + k] != 1
-    )
+    axes = stretched(shape, g.shape[: ranks[0]])
     if not axes:
         return g.copy()
     return sum_over(g, axes).reshape(*shape, w)

@@ -17,7 +17,7 @@ from rvm.isa.rules import gather, length, like, of, scatter, transposition
 from rvm.leaf import Function, Node, select
 from rvm.leaf.trace import Fault, apply, by_kind, converted, equal, unless
 from rvm.numbers.code import Code
-from rvm.numbers.reductions import sum_over
+from rvm.numbers.reductions import stretched, sum_over
 from rvm.numbers.support import index_fault, name, outside_domain, unequal_lengths
 from rvm.types import I64
 
@@ -65,10 +65,7 @@ def sum_like(g: Any, x: Any, dtype: Any) -> Any:
     shape = np.shape(x)
     if np.ndim(g) < len(shape):
         return spread_like(g, x, dtype)
-    lead = np.ndim(g) - len(shape)
-    axes = tuple(range(lead)) + tuple(
-        lead + k for k, m in enumerate(shape) if m == 1 and g.shape[lead + k] != 1
-    )
+    axes = stretched(shape, g.shape)
     if not axes:
         return g
     out = sum_over(g, axes).reshape(shape)

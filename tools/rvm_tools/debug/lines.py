@@ -133,15 +133,20 @@ def _source(program: Program, file: str | None, here: Code) -> int:
     raise UsageError("U031", f"there is no source `{file}`", hint=f"sources: {names}")
 
 
-def _at_line(image: Image, source: int, line: int, text: str) -> StopTarget:
-    """The line, or the next of the source at which something begins."""
-    lines = {
+def beginnings(image: Image, source: int) -> set[int]:
+    """The lines of a source at which something begins."""
+    return {
         line_of(code, p)[1]
         for name in image.program
         for code in (image.code(name, False),)
         for p in line_starts(code)
         if line_of(code, p)[0] == source
     }
+
+
+def _at_line(image: Image, source: int, line: int, text: str) -> StopTarget:
+    """The line, or the next of the source at which something begins."""
+    lines = beginnings(image, source)
     later = sorted(k for k in lines if k >= line)
     if not later:
         last = max(lines, default=0)
