@@ -7,7 +7,7 @@ branch or element; its values tell nothing of that, if they are equal in both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 
@@ -21,21 +21,30 @@ from rvm.isa.functions.formulas import elem
 from rvm.isa.typing import typed
 from rvm.program import Function, Program
 from rvm.stmt import Alloc, Call, Effect, Free, Update, reads, values, writes
-from rvm.transform.duals import bar_type, reachable
+from rvm.transform.duals import bar_type
+from rvm.transform.programs import in_values
 from rvm.transform.retraced import Retraced, Step
 from rvm.types import Array, Scalar, elem_of
+from rvm.verify.conflicts import CALLS
 
 
-def decides(program: Program, name: str) -> bool:
-    """Whether a function, or one that it calls, decides by numbers that come back rounded."""
+def decides(program: Program, name: str, undo: bool = False) -> bool:
+    """Whether a function, or one that it calls, decides by numbers that come back rounded.
+
+    With `undo` it is the inverse that runs first.
+    """
     found: tuple[bool] = once(
-        program.cache, (decides, name), tuple, lambda: (_find(program, name),)
+        program.cache, (decides, name, undo), tuple, lambda: (_find(program, name, undo),)
     )
     return found[0]
 
 
-def _find(program: Program, name: str) -> bool:
-    functions = [_Function(program, program.function(n)) for n in reachable(program, name)]
+def _find(program: Program, name: str, undo: bool) -> bool:
+    image, derived = image_of(program), in_values(program)
+    if any(image.drops(n) and n not in derived for n in image.reachable(name)):
+        return True  # The run back has zeros for what was dropped.
+    ways = _ways(program, name, undo)
+    functions = [_Function(program, program.function(n), ways[n]) for n in ways]
     if not any(f.decisions for f in functions):
         return False
     rounded = {f.name: f.rounded() for f in functions}
@@ -44,11 +53,26 @@ def _find(program: Program, name: str) -> bool:
     return any(not rounded[f.name].isdisjoint(regs) for f in functions for regs in f.decisions)
 
 
+def _ways(program: Program, name: str, undo: bool) -> dict[str, set[bool]]:
+    """For a function and those that it may call whether they are run, or undone, at first."""
+    found: dict[str, set[bool]] = {}
+    todo = [(name, undo)]
+    while todo:
+        called, way = todo.pop()
+        known = found.setdefault(called, set())
+        if way not in known:
+            known.add(way)
+            code = program.function(called).code
+            todo += ((i.symbol, way ^ (i.op == "uncall")) for i in code if i.op in CALLS)
+    return found
+
+
 class _Function:
     """A function, and what in it is repeated to the bit in the run back."""
 
-    def __init__(self, program: Program, f: Function) -> None:
+    def __init__(self, program: Program, f: Function, ways: set[bool]) -> None:
         self.name = f.name
+        self.ways = ways
         self.code = image_of(program).code(f.name, False)
         self.steps = [Step(f, instr, image_of(program).inout) for instr in f.code]
         self.retraced = Retraced(self.steps)
@@ -57,10 +81,14 @@ class _Function:
         ]
 
     @cached_property
-    def repeated(self) -> Sequence[tuple[range, frozenset[int], frozenset[int]]]:
-        """For code that is its own inverse: what is between its halves, changes, and is read."""
+    def repeated(self) -> Sequence[tuple[Container[int], frozenset[int], frozenset[int]]]:
+        """For code that is its own inverse: where values are repeated, which, and of which others.
+
+        That is between its halves, and in the half that is undone first: from the same start the
+        run back computes there what the run forwards did in the other half.
+        """
         ends = [pc for pc, step in enumerate(self.steps) if step.instr.op == "free"]
-        found = []
+        found: list[tuple[Container[int], frozenset[int], frozenset[int]]] = []
         for kept in self.retraced.repeated(ends):
             half = len(kept) // 2
             steps = [self.steps[pc] for pc in kept]
@@ -72,23 +100,27 @@ class _Function:
                     live |= step.changed
                 elif step.instr.op in ENDS:
                     live -= step.changed
-            between = range(kept[half - 1] + 1, kept[half])
-            found.append((between, frozenset(live), read - changed))
+            found.append((range(kept[half - 1] + 1, kept[half]), frozenset(live), read - changed))
+            if len(self.ways) == 1:
+                first = kept[:half] if True in self.ways else kept[half:]
+                found.append((frozenset(first), changed, read - changed))
         return found
 
     def sources(self, pc: int, regs: set[int]) -> set[int]:
         """The registers by which the bits of some are known, at a position of the run back."""
-        for between, changed, read in self.repeated:
-            if pc in between and not regs.isdisjoint(changed):
+        for where, changed, read in self.repeated:
+            if pc in where and not regs.isdisjoint(changed):
                 regs = (regs - changed) | read
         return regs
 
     def _decided(self, pc: int, step: Step) -> Iterator[set[int]]:
         """The registers of numbers that round, on which each decision depends.
 
-        An assertion is none: one that fails in one direction only ends that run.
+        An assertion is none: one that fails in one direction only ends that run.  The condition of
+        a branch is an assertion in the run back, and that of a landing is one in the run forwards.
         """
-        if all(isinstance(s, Effect) for s in step.stmts):
+        asserted = {"cf" if way else "br" for way in self.ways}
+        if all(isinstance(s, Effect) for s in step.stmts) or asserted == {step.instr.op}:
             return
         registers = self.code.function.registers
         given = [e for e in step.instr.args if isinstance(e, Expr)]
@@ -109,10 +141,17 @@ class _Function:
             if step.instr.op == "free" and not step.is_exact
         ]
         same = set(chain.from_iterable(self.retraced.within(ends)))
+        # The run back creates with a value what the run forwards frees with it.
+        freeing = {"alloc" if way else "free" for way in self.ways}
+        given = {
+            pc
+            for pc, step in enumerate(self.steps)
+            if step.instr.op in freeing and len(step.instr.args) > 1
+        }
         changed = (
             step.changed
             for pc, step in enumerate(self.steps)
-            if pc not in same and self.code.rounds(pc)
+            if pc not in same and (pc in given or self.code.rounds(pc))
         )
         regs = frozenset().union(*changed)
         types = self.code.function.registers

@@ -80,21 +80,22 @@ def check_returned(
     evidence: Witness,
     finals: Finals = NONE,
     drift: float = 0.0,
+    undo: bool = False,
 ) -> Verdict | None:
     """Raise InvertibilityError R017 if the adjoints are wrong, or may be.
 
     `start` and `ended` are the raw values of the parameters' registers; `finals` are the known ones
     after the forward run, and missing ones are recomputed if needed. `drift` is that of the run
-    back, with options `later`. Values that came back confirm the adjoints, unless more is demanded
-    than that guarantees. If they did not come back, the returned verdict judges other
-    derivatives by the same limit.
+    back, with options `later`. The adjoints are those of the inverse if `undo`. Values that came
+    back confirm the adjoints, unless more is demanded than that guarantees. If they did not come
+    back, the returned verdict judges other derivatives by the same limit.
     """
     tolerance, function = options.tolerance, program.function(name)
     if tolerance == INFINITY:
         return None
     held: dict[int, float] = {}
     off = strays(function, start, ended, options, evidence, finals, held)
-    is_back, demanding = not off and drift <= 1, is_demanding(program, name, options)
+    is_back, demanding = not off and drift <= 1, is_demanding(program, name, undo, options)
     if is_back and not demanding:
         return None
     limit = tolerance or agreement_limit(is_coarse(function))
@@ -382,7 +383,8 @@ def _random(rng: np.random.Generator, like: Any, size: float) -> NDArray[Any]:
     out = rng.choice([-1.0, 1.0], a.shape) * rng.uniform(0.5, 1.5, a.shape)
     if a.dtype.kind == "c":
         out = out * np.exp(1j * rng.uniform(0, 7, a.shape))
-    return np.asarray(out / size).astype(a.dtype)
+    with np.errstate(all="ignore"):
+        return np.asarray(out / size).astype(a.dtype)
 
 
 def _length(norm: float, least: float, size: float) -> float:

@@ -23,6 +23,7 @@ from rvm.numbers.rounding import (
     CALLED,
     CONTRACTS,
     INFINITY,
+    OVERFLOWED,
     RETURN,
     agreement_limit,
     return_limit,
@@ -50,15 +51,16 @@ def later(options: Options) -> Options:
     return replace(options, judged_later=True)
 
 
-def is_demanding(program: Program, name: str, options: Options) -> bool:
+def is_demanding(program: Program, name: str, undo: bool, options: Options) -> bool:
     """Whether more is demanded than restored values guarantee.
 
-    A tolerance may demand it. Besides, a run back may decide otherwise than the run forwards.
+    A tolerance may demand it. Besides, a run back may decide otherwise than the run forwards. With
+    `undo` it is the inverse that runs forwards.
     """
     tolerance = options.tolerance
     if tolerance and tolerance < agreement_limit(is_coarse(program.function(name))):
         return True
-    return not options.strict and decides(program, name)
+    return not options.strict and decides(program, name, undo)
 
 
 def strays(
@@ -187,11 +189,12 @@ def refusal(
         if part is None
         else (f"the error of the gradient is estimated to be {part:.1g} times its size",)
     )
-    wider = 1e-6 if part is None or part == INFINITY else float(f"{2 * part:.0e}")
-    hint = (
-        f"{CALLED if options.strict else CONTRACTS}; `tolerance={wider:g}` would accept a "
-        f"relative error of that size"
-    )
+    accepted = ""
+    if part is None or part < INFINITY:
+        wider = 1e-6 if part is None else float(f"{2 * part:.0e}")
+        accepted = f"`tolerance={wider:g}` would accept"
+    hint = CALLED if options.strict else CONTRACTS
+    hint += f"; {accepted} a relative error of that size" if accepted else ""
     if k is None and tolerance is None:
         return InvertibilityError(
             "R017",
@@ -205,7 +208,7 @@ def refusal(
             "R017",
             f"the gradient may be off by more than the tolerance of {tolerance:g}",
             notes=told,
-            hint=f"`tolerance={wider:g}` would accept it",
+            hint=accepted and f"{accepted} it",
         )
     name = next(p.name for p in function.params if k in slots_of(p.layout))
     begun, back = start[k], ended[k]
@@ -217,6 +220,8 @@ def refusal(
         name += f"[{', '.join(map(str, at))}]"
         begun, back = np.asarray(begun)[at].item(), np.asarray(back)[at].item()
     if isinstance(t, Scalar) or np.shape(start[k]) == np.shape(ended[k]):
+        if np.all(np.isfinite(begun)) and not np.all(np.isfinite(back)):
+            hint = OVERFLOWED
         begun, back = sys.to_python(begun), sys.to_python(back)
     return InvertibilityError(
         "R017",

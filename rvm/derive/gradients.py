@@ -224,14 +224,14 @@ class Pullback:
         `drift` is that of the run back.
         """
         target, witness, finals = self.target, self._witness(found), self._finals()
-        known = self.start, regs, self.options, witness, finals, drift
+        known = self.start, regs, self.options, witness, finals, drift, target.undo
         self.verdict = check_returned(target.program, target.name, *known)
 
     def is_back(self, regs: Sequence[Any]) -> bool:
         """Whether the values are where they began, which confirms the adjoints."""
-        program, name = self.target.program, self.target.name
+        of = self.target.program, self.target.name, self.target.undo
         # Matrices are made without a log, in strict mode too.
-        if decides(program, name) or is_demanding(program, name, self.options):
+        if decides(*of) or is_demanding(*of, self.options):
             return False
         known = self._finals()
         return not strays(self.function, self.start, regs, self.options, self._witness({}), known)

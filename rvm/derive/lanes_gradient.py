@@ -71,7 +71,8 @@ class LaneGradient:
         back = self._back(there, ~aside)
         aside |= back.run(later(self.options), self.block)
         # In strict mode each lane has a log of its own.
-        alone = self.options.strict or is_demanding(target.program, target.name, self.options)
+        of = target.program, target.name, target.undo
+        alone = self.options.strict or is_demanding(*of, self.options)
         aside |= alone or ~self._returned(there.out, back.out)
         aside |= back.drifts > 1
         bars = {k: self._bars(slot, back.out[slot]) for k, slot in self.slots.items()}

@@ -307,10 +307,12 @@ class Image:
         """Whether values are dropped, which a way back without a log does not lead past again."""
         found = self._forgets.get(name)
         if found is None:
-            codes = (self.program.function(f).code for f in self.reachable(name))
-            found = any(instr.op in ("drop", "fresh") for code in codes for instr in code)
-            self._forgets[name] = found
+            found = self._forgets[name] = any(map(self.drops, self.reachable(name)))
         return found
+
+    def drops(self, name: str) -> bool:
+        """Whether a function itself drops values, in either direction."""
+        return any(i.op in ("drop", "fresh") for i in self.program.function(name).code)
 
     def recurs(self, name: str) -> bool:
         """Whether `name`, or a function that it may call, may call itself, even indirectly."""

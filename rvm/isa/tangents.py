@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rvm.expr import Apply, Const, Expr
+from rvm.expr import Apply, Const, Expr, walk
 from rvm.faults import DefinitionError
 from rvm.isa.derivatives import adjoint_type, in_field, pole_of, product
 from rvm.isa.functions.conversions import conversion_target
@@ -42,9 +42,25 @@ def tangent_of(name: str, args: tuple[Expr, ...], dots: Tangents) -> Expr | None
         total = apply("+", total, typed(term, t))
     if _elem(total) != t:
         total = apply("real" if _elem(total).is_complex else str(t), total)
-    if rank(total) < rank(result):
+    if rank(total) > rank(result):
+        total = apply("sum", total)  # The products of a reduction of logarithms.
+    elif not _fills(total, name, args, dots, rank(result)):
         total = apply("spread_like", total, result)
     return simplify(total)
+
+
+def _fills(total: Expr, name: str, args: tuple[Expr, ...], dots: Tangents, axes: int) -> bool:
+    """Whether a sum of terms has the shape of the result.
+
+    An argument of which no term depends may be longer than the others along an axis.
+    """
+    if rank(total) < axes:
+        return False
+    arrays = [k for k, a in enumerate(args) if rank(a)]
+    if len(arrays) < 2 or not FUNCTIONS[name].is_elementwise:
+        return True
+    parts = set(walk(total))
+    return all(args[k] in parts or dots[k] in parts for k in arrays)
 
 
 def choice_of(name: str, condition: Expr, arms: tuple[Expr, ...], dots: Tangents) -> Expr | None:

@@ -69,6 +69,11 @@ CALLED = (
     "mode, push what is lost, or compute with fixed-point numbers"
 )
 """The same where the gradient is code that a program runs."""
+OVERFLOWED = (
+    "a number became infinite or NaN on the way, which nothing can undo: keep the numbers finite, "
+    "or take the derivatives by `jvp`, which runs forwards only"
+)
+"""Advice where a number comes back as none."""
 
 
 def extent(x: Any) -> Any:

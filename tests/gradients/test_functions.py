@@ -296,3 +296,27 @@ def test_every_function_is_checked() -> None:
     seen = {r.name for r in KNOWN}
     for name in set(FUNCTIONS) - seen - integers - internal:
         assert f"{name}(" in source or name in ("@", "f32", "fixed"), name
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *("a + f64(k)", "f64(k) - a", "a % f64(k)", "max(a, f64(k))", "select(k > 3, a, f64(k))"),
+        *("select(a < 9.0, a, f64(k))", "choose(k[0, 0] > 0, a, a) + f64(k)", "hypot(a, f64(k))"),
+    ],
+)
+def test_constants_longer_along_an_axis(call: str) -> None:
+    """Only `a` has a tangent, and the other argument is longer than it."""
+    f = rvm.assemble(f"func f(y: f64, a: f64[m, p], k: i64[m, n])\n    add y, sum({call})\n").f
+    at = {"y": 0.0, "a": np.array([[1.0], [5.0], [7.5]]), "k": np.arange(2, 14).reshape(3, 4)}
+    along, h = np.array([[1.0], [-2.0], [0.5]]), 2.0**-20
+
+    def moved(by: float) -> float:
+        return float(f(**at | {"a": at["a"] + by * along}).y)
+
+    slope = (moved(h) - moved(-h)) / (2 * h)
+    for engine in ENGINES:
+        with_engine = f.with_options(engine=engine)
+        assert with_engine.jvp({"a": along}, at)[1].y == pytest.approx(slope, rel=1e-6)
+        g = with_engine.grad(at, loss="y", wrt=["a"])
+        assert float((g.a * along).sum()) == pytest.approx(slope, rel=1e-6)

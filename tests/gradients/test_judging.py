@@ -266,3 +266,16 @@ def test_sizes_of_all_powers_are_judged_without_a_warning(engine: str) -> None:
     for power in (*range(20, 309, 24), 300, 305, 307, 308):
         found = f.grad(y=0.0, a=1.0, c=10.0**power, x=2.0, loss="y", engine=engine)
         assert dict(found) == {"y": 1.0, "a": 0.0, "c": 0.0, "x": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("line", "z"), [("exp(z)", 800.0), ("1.0 / z", 0.0), ("log(z)", 0.0), ("expm1(z)", 800 + 1j)]
+)
+def test_advice_for_infinities_is_none_against_contraction(line: str, z: Any) -> None:
+    t, part = ("c128", ".re") if isinstance(z, complex) else ("f64", "")
+    f = rvm.assemble(f"func f(y: {t}, z: {t})\n    add y, {line}\n").f
+    with pytest.raises(rvm.InvertibilityError, match="`y` did not return") as caught:
+        f.grad(y=z * 0, z=z, loss=f"y{part}")
+    hint = caught.value.hint
+    assert "became infinite or NaN" in hint and "jvp" in hint and "tolerance" not in hint
+    f.jvp({"z": 1.0}, y=z * 0, z=z)

@@ -6,6 +6,7 @@ is not refused must have the derivative that a tangent has, which runs forwards 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -43,22 +44,40 @@ PROGRAMS = {
         add w, h""",
     "converted": "if fixed(w) > 0.7\nadd y, x * w\nelse\nadd y, x * 0.7\nend\nadd w, h",
     "a kink of a converted number": "add y, x * f64(abs(fixed(w) - 0.7))\nadd w, h",
+    "freed as another number": "alloc t: f64 = w\nadd y, x * abs(t - 0.7)\nfree t = (w + h) - h",
+    "freed as a constant": "alloc t: f64 = w\nadd y, x * abs(t - 0.7)\nfree t = 0.7",
+    "operands moved": "alloc t: f64 = w + x + h\nswap w, h\nadd y, x * abs(t - x - 8.4)\n"
+    "free t = w + x + h\nadd x, h",
+    "exchanged with an ancilla": "add y, x * abs(w - 0.7)\nalloc t: f64 = (w + h) - h\nswap t, w\n"
+    "free t = w",
     "an argument is a value": "add y, x * abs(w - 0.7)\ncall g(h - 7.0, w)",
     "a length": "alloc t: f64[i64(w + 0.3) + 1] = 1.0\nadd y, x * sum(t) * (w - 0.7)\n"
     "free t = 1.0\nadd w, h",
 }
-CALLED = "\nfunc g(t: f64, q: f64)\n    swap t, q\n"
+CALLED = """
+func g(t: f64, q: f64)
+    swap t, q
+
+func undone(y: f64, x: f64, w: f64, h: f64)
+    uncall f(y, x, w, h)
+"""
 
 
 def judged(source: str, **more: Any) -> None:
     """Gradients at numbers next to a kink are those of tangents, or refused."""
-    f = rvm.assemble(source).f
-    assert decides(f.program, "f")
+    library = rvm.assemble(source)
+    judged_on(executing(loops=False), library.f, **more)
+    if "undone" in library:
+        judged_on(["python"], ~library.undone, **more)
+
+
+def judged_on(engines: Sequence[str], f: rvm.FunctionHandle, **more: Any) -> None:
+    assert decides(f.program, f.name, f.name == "undone")
     given, right = 0, 0
     for k in range(-6, 3):
         for h in (7.7, 1.1, 0.3):
             at = {"y": 1.0, "x": 1.5, "w": 0.7 + k * 2.0**-53, "h": h, **more}
-            for engine in executing(loops=False):
+            for engine in engines:
                 with_engine = f.with_options(engine=engine)
                 try:
                     slopes = [with_engine.jvp({n: 1.0}, at)[1].y for n in ("x", "w", "h")]
@@ -78,6 +97,20 @@ def judged(source: str, **more: Any) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_gradients_are_right_or_refused(name: str) -> None:
     judged(HEAD + PROGRAMS[name].strip() + "\n" + CALLED)
+
+
+@pytest.mark.parametrize(
+    ("t", "k", "loss"), [("f64", 3.0, "t * (t - 1.5)"), ("i64", 3, "x * f64(t)")]
+)
+def test_a_dropped_number_is_not_there_on_the_way_back(t: str, k: float, loss: str) -> None:
+    f = rvm.assemble(
+        f"func f(y: f64, x: f64, k: {t})\n    local t: {t}\n    fresh t\n    add t, k\n"
+        f"    add y, {loss}\n    sub t, k\n    add t, k\n    drop t\n"
+    ).f
+    given = {"y": 1.0, "x": 1.5, "k": k}
+    f.jvp({"x": 1.0}, given)
+    with pytest.raises(rvm.InvertibilityError, match="R017"):
+        f.grad(given, loss="y")
 
 
 @pytest.mark.usefixtures("clean_tables")

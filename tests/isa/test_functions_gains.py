@@ -1,4 +1,4 @@
-"""What adjoints gain, for every function, against central differences of the function itself."""
+"""What adjoints gain, and tangents, for every function, against central differences of it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rvm.isa.derivatives import adjoint_type, gains
 from rvm.isa.functions.logs import LOG_PARTIALS
 from rvm.isa.rows import FUNCTIONS, FunctionRow
 from rvm.isa.rules import Arg, TypeFault, elementwise
+from rvm.isa.tangents import tangent_of
 from rvm.isa.typing import apply
 from rvm.numbers import Code
 from rvm.types import BOOL, C128, F32, F64, FIXED, I64, LOG64, elem_of, fixed, rank_of
@@ -53,8 +54,17 @@ def number(raw, t):
     return raw * 2.0**-t.frac if t.is_fixed else raw
 
 
+def along(node, dot, raws):
+    """The value of a tangent, which has the type and rank of an expression's result."""
+    if dot is None:
+        return np.zeros(np.shape(evaluate(node, raws)))
+    assert elem_of(dot.type) == adjoint_type(elem_of(node.type))
+    assert rank_of(dot.type) == rank_of(node.type)
+    return evaluate(dot, raws)
+
+
 def check(name, types, values, ranks=None, step=1e-6, tolerance=2e-8):
-    """Compare `gains` with central differences along random directions, real and imaginary."""
+    """Compare `gains` and tangents with central differences, along random directions."""
     ranks = ranks or [np.ndim(v) for v in values]
     args = tuple(place(k, t, r) for k, (t, r) in enumerate(zip(types, ranks, strict=True)))
     node = apply(name, *args)
@@ -65,7 +75,7 @@ def check(name, types, values, ranks=None, step=1e-6, tolerance=2e-8):
     g = place(99, adjoint_type(result), rank_of(node.type))
     found = gains(name, args, g)
     assert len(found) == len(args)
-    compared = 0
+    every, compared = range(len(args)), 0
     for k, (gain, t) in enumerate(zip(found, types, strict=True)):
         if adjoint_type(t) is None:
             assert gain is None
@@ -90,6 +100,11 @@ def check(name, types, values, ranks=None, step=1e-6, tolerance=2e-8):
             want = float(np.real(np.sum(np.conj(seed) * slope)))
             have = float(np.real(np.sum(np.conj(got) * d)))
             assert have == pytest.approx(want, rel=tolerance, abs=tolerance * 10), (name, k)
+            dots = tuple(place(98, adjoint_type(t), ranks[k]) if j == k else None for j in every)
+            dot = along(node, tangent_of(name, args, dots), {**raws, 98: d})
+            assert np.shape(dot) == np.shape(y), (name, k)
+            ahead = float(np.real(np.sum(np.conj(seed) * dot)))
+            assert ahead == pytest.approx(want, rel=tolerance, abs=tolerance * 10), (name, k)
             compared += 1
     return compared
 

@@ -84,7 +84,7 @@ def _scaled(x: Node, y: Node, z: Node) -> Node:
 def _versor(x: Expr, y: Expr) -> Partials:
     along, across = fn("versor", x, y), fn("versor", y, x)
     h = safe_divisor(fn("hypot", x, y))
-    return (across * (across / h), -(along * (across / h)))
+    return (across * (across / h), -(along * across / h))
 
 
 def _chosen(op: str, a: Expr, b: Expr) -> Partials:
