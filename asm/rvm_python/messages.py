@@ -190,6 +190,10 @@ _WORDS = (
     (r"\b(this|the) arm\b", r"\1 block"),
     (r"^(`\w+`) is freed with a wrong value", r"\1 ends with a wrong value"),
     (
+        r"^`states of iterate[^`]*` is freed with a wrong value",
+        "the first argument of `rvm.iterate` is not zero before it, or a step does not come back",
+    ),
+    (
         "uncompute it before the free, by undoing the code that computed its value",
         "undo its changes first: `r.undo()` undoes the block `with rvm.compute() as r:`",
     ),

@@ -152,12 +152,16 @@ def _budget(
         unit = "pebbles" if name == "pebbles" else "bytes"
         raise BudgetError(
             "P002",
-            f"{family.goal} of {family.n:,} steps by `{family.name}` needs {least:,.0f} {unit}, "
+            f"a schedule of {_about(family)} needs at least {least:,.0f} {unit}, "
             f"and the budget is {value:,.0f}",
             values={"budget": value, "least": least, "unit": unit},
             hint=f"{name}={least:.0f} is the least that suffices",
         )
     return budget
+
+
+def _about(family: Family) -> str:
+    return f"{family.n:,} steps (goal `{family.goal}`, strategy `{family.name}`)"
 
 
 def cheapest(family: Family, bound: float, units: Units | None = None) -> float:
@@ -169,8 +173,8 @@ def cheapest(family: Family, bound: float, units: Units | None = None) -> float:
         joules = "" if units is None else f", {least * (units.step_energy or 0):.4g} J"
         raise BudgetError(
             "P002",
-            f"{family.goal} of {family.n:,} steps by `{family.name}` costs {least:,.6g} moves"
-            f"{joules} with any number of pebbles, and the budget is {bound:,.6g} moves",
+            f"a schedule of {_about(family)} costs at least {least:,.6g} moves{joules} with any "
+            f"number of pebbles, and the budget is {bound:,.6g} moves",
             values={"budget": bound, "least": least, "unit": "moves"},
             hint="give more of it, or erase states at a lower price",
         )

@@ -18,6 +18,7 @@ FOREIGN = re.compile(
 HEAD = "def f(x: i64, y: i64, v: Array[i64, 'n'], s: Stack[i64], z: f64):\n"
 NAMES = {"rvm": rvm, "np": np, "i64": rvm.i64, "f64": rvm.f64, "Array": rvm.Array}
 NAMES["Stack"] = rvm.Stack
+NAMES["halve"] = rvm.reversible.source("def halve(y: f64, x: f64):\n    y += x / 2\n", NAMES)
 BODIES = {
     "with rvm.ancilla(y + 1) as t:\n    t += 1": ("R001", "`t` ends with a wrong value"),
     "with rvm.ancilla(x) as t:\n    x += 1": ("R001", "`t` ends with a wrong value"),
@@ -34,6 +35,10 @@ BODIES = {
     "with rvm.ancilla(0) as t:\n    rvm.pop(t, s)\n    rvm.pop(x, s)": ("R006", "not zero"),
     "z *= y": ("R007", "loses the value"),
     "x += 1 // y": ("R005", "division by zero"),
+    "with rvm.ancilla(2.0) as t:\n    rvm.iterate(halve, z, t, times=5, pebbles=4)": (
+        "R001",
+        "the first argument of `rvm.iterate` is not zero before it",
+    ),
     "assert x == y, f'the free arm is {x}'": ("R013", "the free arm is 3"),
 }
 

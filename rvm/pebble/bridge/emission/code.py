@@ -34,7 +34,8 @@ class State:
         return State(self.regs, index)
 
 
-POOL = "pool"
+POOL = "states of iterate"
+"""The name of the pool, which errors show: that of no user's register."""
 
 
 class StepWriter(Body):
