@@ -107,11 +107,10 @@ class Blocks(Holding):
             first = self.scope.labels.get(word.text)
             if first is not None:
                 self.broken = True
-                self.report.error(
+                self.report.about(
+                    word,
                     "A006",
                     f"the label `{word.text}` is defined twice",
-                    word.start,
-                    word.end,
                     also=((first[1].start, first[1].end, "first here"),),
                 )
                 continue
@@ -366,20 +365,18 @@ class Blocks(Holding):
         if known is None:
             return
         if isinstance(known, Slot) and known.reg in self.loops:
-            self.report.error(
+            self.report.about(
+                stat.var,
                 "A058",
                 f"`{name}` counts a loop around this one",
-                stat.var.start,
-                stat.var.end,
                 hint="give the inner loop another variable",
             )
             raise Rejected
         if not isinstance(known, Slot) or known.reg < self.n_args:
-            self.report.error(
+            self.report.about(
+                stat.var,
                 "A006",
                 f"`{name}` is a parameter already",
-                stat.var.start,
-                stat.var.end,
                 hint="the variable of a `for` is a new ancilla",
             )
             raise Rejected
@@ -414,11 +411,10 @@ class Blocks(Holding):
         name = stat.name
         known = self.scope.routines.get(name.text)
         if known is not None:
-            self.report.error(
+            self.report.about(
+                name,
                 "A006",
                 f"the routine `{name.text}` is declared twice",
-                name.start,
-                name.end,
                 also=((known.word.start, known.word.end, "first here"),),
             )
         block = ScopeBlock(name, len(self.code))
@@ -453,13 +449,12 @@ class Blocks(Holding):
         if block is None or block.stop < 0:
             if name.text not in self.excused:
                 inside = block is not None
-                self.report.error(
+                self.report.about(
+                    name,
                     "A057",
                     f"`undo {name.text}` is inside of that routine"
                     if inside
                     else f"there is no routine `{name.text}` above",
-                    name.start,
-                    name.end,
                     hint="" if inside else did_you_mean(name.text, self.scope.routines),
                 )
             raise Rejected
@@ -479,11 +474,10 @@ class Blocks(Holding):
                 except Rejected:
                     self.broken = True
             elif not isinstance(inner, Empty):
-                self.report.error(
+                self.report.about(
+                    inner,
                     "A061",
                     "an `extern` block holds `print`, `assert` and `callback` only",
-                    inner.start,
-                    inner.end,
                     hint="it changes no place: compute its operands before it",
                 )
                 self.broken = True

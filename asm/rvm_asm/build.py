@@ -173,22 +173,20 @@ class Build:
             name = plain(func.name.text)
             many = f"`{name}` is made for more than {MAX_INSTANCES} types"
             all_of_them = f"the functions are made for more than {MAX_MADE:,} types in all"
-            self.report.error(
+            self.report.about(
+                at,
                 "A073",
                 many if count > MAX_INSTANCES else all_of_them,
-                at.start,
-                at.end,
                 hint="it calls itself, perhaps through other functions, with ever new types",
             )
             raise Rejected
         if declared is not func:
             first = declared.name
-            self.report.error(
+            self.report.about(
+                first,
                 "A006",
                 f"{name} is declared, and is what `{plain(func.name.text)}` is called for "
                 f"{instance_text(types)}",
-                first.start,
-                first.end,
             )
             raise Rejected
         emitter = Blocks(self.declarations, func, types)
@@ -225,7 +223,7 @@ class Build:
                 else:
                     what = ""
                 if what:
-                    self.report.error("A006", f"`{plain(p.name)}` {what}", p.start, p.end)
+                    self.report.about(p, "A006", f"`{plain(p.name)}` {what}")
                 seen.add(p.name)
                 self._check_classes(p)
 
@@ -233,17 +231,16 @@ class Build:
         known = (*CLASSES, *SCALARS)
         for c in p.classes:
             if c.text not in known:
-                self.report.error(
+                self.report.about(
+                    c,
                     "A072",
                     f"there is no class of types `{c.text}`",
-                    c.start,
-                    c.end,
                     hint=type_hint(c.text)
                     or did_you_mean(c.text, known)
                     or "for example real, float, int, number, exact; or a type",
                 )
         if not p.classes and p.shaped:
-            self.report.error("A072", f"`{class_text(p)}` names no class", p.start, p.end)
+            self.report.about(p, "A072", f"`{class_text(p)}` names no class")
 
     def _try(self, *, once: bool) -> None:
         """Make generic functions to find errors in them.
@@ -378,11 +375,10 @@ class Build:
         for d in declarations.entries.values():
             word = d.name
             if word.text not in declarations.functions:
-                self.report.error(
+                self.report.about(
+                    word,
                     "A045",
                     f"there is no function `{word.text}`",
-                    word.start,
-                    word.end,
                     hint=did_you_mean(word.text, declarations.functions),
                 )
                 return plain(word.text)
@@ -414,11 +410,10 @@ class Build:
         """A generic entry, for the types that are usual."""
         declarations, name = self.declarations, plain(func.name.text)
         if func.functions:
-            self.report.error(
+            self.report.about(
+                func,
                 "A045",
                 f"`{name}` takes a function, so it cannot be the entry",
-                func.start,
-                func.end,
                 notes=[WHY_ENTRY],
                 hint=f"name one that it is to take, as in `entry {name}[g]`, or add a function "
                 "that calls it",

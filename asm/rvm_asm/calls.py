@@ -261,9 +261,7 @@ class Calls(Specialising):
                 hint = f"`{name}` is a macro: write `{name} …` without `call`"
             if name in DERIVATIVES:
                 hint = f"a derivative is called with a mark: `call {DERIVATIVES[name]}`"
-            self.report.error(
-                "A045", f"there is no function `{name}`", word.start, word.end, hint=hint
-            )
+            self.report.about(word, "A045", f"there is no function `{name}`", hint=hint)
             raise Rejected
         return name, stat.args
 

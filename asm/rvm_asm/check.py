@@ -162,11 +162,10 @@ def report_shared(program: Program, emitters: Mapping[str, Blocks], report: Repo
             if shared.is_changed(inout):
                 emitter.broken = True
                 with report.within(emitter.func, emitter.instance):
-                    report.error(
+                    report.about(
+                        shared.at,
                         "A076",
                         f"`{shared.callee}` changes this, which is the same for every element",
-                        shared.at.start,
-                        shared.at.end,
                         hint="give it an array of as many, or use `for`",
                     )
 

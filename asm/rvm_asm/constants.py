@@ -112,11 +112,8 @@ class Constants:
         if name not in self._values:
             node = definition.value
             if name in self._busy:
-                self.report.error(
-                    "A054",
-                    f"the constant `{name}` is defined by itself",
-                    definition.name.start,
-                    definition.name.end,
+                self.report.about(
+                    definition.name, "A054", f"the constant `{name}` is defined by itself"
                 )
                 self._broken.add(name)
                 return None
@@ -191,5 +188,5 @@ class Constants:
         return Lit(value if value == value else math.nan, node.start, node.end)
 
     def _refuse(self, node: Node, message: str, hint: str = "") -> NoReturn:
-        self.report.error("A054", message, node.start, node.end, hint=hint)
+        self.report.about(node, "A054", message, hint=hint)
         raise NotConstant

@@ -174,7 +174,7 @@ def _refuse_declared(
             of = name.removesuffix(end)
             if of != name and of in program:
                 what = f"`{name}` is declared, and is the {mark.word} of `{of}`"
-                report.error("A006", what, at.start, at.end, hint="call the declared one otherwise")
+                report.about(at, "A006", what, hint="call the declared one otherwise")
                 return
 
 
@@ -210,11 +210,10 @@ def _refuse_left_out(
             if where.function in program:
                 span = program.function(where.function).span(where.pc)
                 also = [(*report.sources.stretch(span), found.message)]
-            report.error(
+            report.about(
+                left.at,
                 found.code,
                 f"{left.what} can't be left out: others follow from it",
-                left.at.start,
-                left.at.end,
                 also=also,
                 notes=() if also else (found.message,),
                 hint=found.hint,

@@ -101,7 +101,7 @@ class CodeEmitter(ValueReader, ABC):
 
     def complain(self, code: str, message: str, stat: Stat | Declared, hint: str = "") -> NoReturn:
         """Report a statement, and give it up."""
-        self.report.error(code, message, stat.start, stat.end, hint=hint)
+        self.report.about(stat, code, message, hint=hint)
         raise Rejected
 
     # Destinations that are bijections of places.
@@ -155,7 +155,7 @@ class CodeEmitter(ValueReader, ABC):
             at = args[fault.operand]
         if at is None:
             at = stat
-        self.report.error(fault.code, fault.message, at.start, at.end, hint=fault.hint)
+        self.report.about(at, fault.code, fault.message, hint=fault.hint)
         raise Rejected
 
     # Jumps.

@@ -397,11 +397,10 @@ class ExpressionParser(Cursor):
     def _zero(self) -> None:
         value = self.expression()
         if not isinstance(value, Lit) or value.type is not None or value.value != 0:
-            self.report.error(
+            self.report.about(
+                value,
                 "A041",
                 "a parameter that no caller names begins as zero",
-                value.start,
-                value.end,
                 hint="`= 0`; what is to be added to it is a line of the function",
             )
 

@@ -22,12 +22,8 @@ class InstructionParser(ExpressionParser):
         written = self.type_ref() if self.accept(":") else None
         value = self.expression() if self.accept("=") else None
         if op in ("local", "fresh", "drop") and value is not None:
-            self.report.error(
-                "A002",
-                f"`{op}` takes no value",
-                value.start,
-                value.end,
-                hint="the value belongs to `alloc`",
+            self.report.about(
+                value, "A002", f"`{op}` takes no value", hint="the value belongs to `alloc`"
             )
         declared = Declared(name.text, written, name.start, name.end)
         return AllocStat(op, declared, value, start, self.last_end())

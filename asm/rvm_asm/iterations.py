@@ -93,11 +93,10 @@ class Iterations(Calls):
             if isinstance(a, Ref) and a.name == word and not a.steps
         ]
         if len(at) != 1:
-            self.report.error(
+            self.report.about(
+                stat.var,
                 "A067",
                 f"the step's number `{word}` is not a separate argument",
-                stat.var.start,
-                stat.var.end,
                 hint=f"pass it once, as it is: `iterate {stat.callee.text}(y, x, {word}) for …`; "
                 "without a number, use `times`",
             )
@@ -152,7 +151,7 @@ class Iterations(Calls):
         return name
 
     def _policy_error(self, message: str, word: Word, hint: str = "") -> NoReturn:
-        self.report.error("A066", message, word.start, word.end, hint=hint)
+        self.report.about(word, "A066", message, hint=hint)
         raise Rejected
 
     # ------------------------------------------------------------ constants

@@ -65,18 +65,16 @@ def _target(
     other = "cf" if j.name == "br" else "br"
     if found is None:
         if closed and label.text not in excused:
-            report.error(
+            report.about(
+                label,
                 "A064",
                 f"`{label.text}` is not a label of {closed}, which a jump does not leave",
-                label.start,
-                label.end,
             )
         elif label.text not in excused:
-            report.error(
+            report.about(
+                label,
                 "A060",
                 f"there is no label `{label.text}`",
-                label.start,
-                label.end,
                 hint=did_you_mean(label.text, j.scope.labels),
             )
         return None
@@ -85,16 +83,15 @@ def _target(
     if target is not None and target.name == other:
         return target
     if closed and (index < first or index >= len(code)):
-        report.error("A064", f"a jump leaves {closed}", label.start, label.end)
+        report.about(label, "A064", f"a jump leaves {closed}")
         return None
     stands = f"`{code[index].op}`" if index < len(code) else "nothing"
     if target is None and index < len(code) and code[index].op in ("br", "cf"):
         stands = "a jump that has its partner"
-    report.error(
+    report.about(
+        label,
         "A020",
         f"a `{j.name}` pairs with a `{other}`, but at `{label.text}` stands {stands}",
-        label.start,
-        label.end,
         also=((word.start, word.end, "the label is here"),),
         hint="a jump is two instructions that name each other, `br C, L` and `L: cf D, B`",
     )
@@ -108,11 +105,10 @@ def _infer(j: PendingJump, jumps: list[PendingJump], report: Reporter) -> bool:
         j.partner_at = naming[0].at
         return True
     if not naming:
-        report.error(
+        report.about(
+            j.stat,
             "A020",
             f"nothing pairs with this `{j.name}`",
-            j.stat.start,
-            j.stat.end,
             hint="name its partner's label, here or at the partner",
         )
     return bool(naming)
@@ -125,11 +121,10 @@ def _mutual(jumps: list[PendingJump], by_index: dict[int, PendingJump], report: 
         if partner is not None and partner.partner_at != j.at and partner.partner_at >= 0:
             fine = False
             elsewhere = by_index[partner.partner_at].stat
-            report.error(
+            report.about(
+                j.stat,
                 "A020",
                 f"this `{j.name}` names a `{partner.name}` that pairs with another one",
-                j.stat.start,
-                j.stat.end,
                 also=(
                     (partner.stat.start, partner.stat.end, "named here"),
                     (elsewhere.start, elsewhere.end, "paired with this"),

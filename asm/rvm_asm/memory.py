@@ -231,11 +231,10 @@ class Memory(Operations):
 
     def _length(self, node: Node | None, slot: Slot, axis: int) -> Expr | None:
         if node is None:
-            self.report.error(
+            self.report.about(
+                self._at,
                 "A063",
                 "the lengths of an ancilla must be named",
-                self._at.start,
-                self._at.end,
                 hint="`alloc t: f64[n]`",
             )
             raise Rejected

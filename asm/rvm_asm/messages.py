@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 from warnings import warn_explicit
 
 from rvm.faults import AssemblyError, AssemblyWarning, Diagnostic, Label, Where
@@ -43,6 +43,16 @@ class Words:
         return text
 
 
+class Placed(Protocol):
+    """A syntax node, which has a stretch of the source."""
+
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def end(self) -> int: ...
+
+
 class Reporter:
     """The diagnostics of one assembly, in the order in which they were found."""
 
@@ -65,6 +75,10 @@ class Reporter:
     @property
     def failed(self) -> bool:
         return any(d.severity == "error" for d in self.found)
+
+    def about(self, node: Placed, code: str, message: str, **more: Any) -> None:
+        """Add a message about a node."""
+        self.error(code, message, node.start, node.end, **more)
 
     def error(
         self,

@@ -119,11 +119,10 @@ class Operations(CodeEmitter):
         hint = "put the value into an ancilla first"
         for t in [elem_of(p.type) for p in reads(value) if p.type and self.may_change(p)][:1]:
             hint += f"; bijections of {with_article(t)} x are {offers(t)}"
-        self.report.error(
+        self.report.about(
+            at,
             "A040",
             f"{what}, which must be a place or a bijection of one",
-            at.start,
-            at.end,
             notes=(f"`{self.report.sources.text(node.start, node.end)}` is none: {why}",),
             hint=hint,
         )

@@ -149,20 +149,17 @@ class Declarations:
                 target, text = found
                 self.read(str(target or node.path), text, target)
         except Refused as error:
-            self.report.error(
-                error.code, error.message, node.start, node.end, notes=error.notes, hint=error.hint
-            )
+            self.report.about(node, error.code, error.message, notes=error.notes, hint=error.hint)
 
     def _entry(self, d: EntryDef) -> None:
         word = d.name
         file = self.sources.file(word.start).index
         if file in self.entries:
             first = self.entries[file].name
-            self.report.error(
+            self.report.about(
+                word,
                 "A006",
                 "the entry is named twice",
-                word.start,
-                word.end,
                 also=((first.start, first.end, "first here"),),
             )
         self.entries[file] = d
@@ -191,11 +188,10 @@ class Declarations:
         word = d.name
         first = self._words.get(word.text)
         if first is not None:
-            self.report.error(
+            self.report.about(
+                word,
                 "A006",
                 f"`{plain(word.text)}` is declared twice",
-                word.start,
-                word.end,
                 also=((first.start, first.end, "first here"),),
             )
             return
@@ -213,11 +209,10 @@ class Declarations:
                 self.records[word.text] = d
             case Macro():
                 if word.text in OPCODES:
-                    self.report.error(
+                    self.report.about(
+                        word,
                         "A006",
                         f"`{word.text}` is an instruction",
-                        word.start,
-                        word.end,
                         hint="give the macro another name",
                     )
                 self._distinct(d.formals, "parameter")
@@ -231,7 +226,7 @@ class Declarations:
         for w in words:
             text = w.text if isinstance(w, Word) else w.name
             if text in seen:
-                self.report.error("A006", f"two {what}s are called `{plain(text)}`", w.start, w.end)
+                self.report.about(w, "A006", f"two {what}s are called `{plain(text)}`")
             seen.add(text)
 
 
@@ -260,11 +255,10 @@ class Signing:
                 continue
             if p.zero and not self._has_size(binding):
                 fine = False
-                self.report.error(
+                self.report.about(
+                    p,
                     "A063",
                     f"`{p.name}` can't begin as zero: its size is not known here",
-                    p.start,
-                    p.end,
                     hint="a number, or an array whose lengths are constants",
                 )
             self.names[p.name] = binding
@@ -357,5 +351,5 @@ class Signing:
         return self.registers.aliases.get(path) or self.registers.paths.get(path)
 
     def _problem(self, node: Node, message: str, hint: str) -> NoReturn:
-        self.report.error("A063", message, node.start, node.end, hint=hint)
+        self.report.about(node, "A063", message, hint=hint)
         raise TypeProblem

@@ -317,7 +317,7 @@ class RegisterWriter:
 
     def problem(self, code: str, message: str, written: TypeRef, hint: str = "") -> NoReturn:
         """Report a type that means nothing, and give the declaration up."""
-        self.report.error(code, message, written.start, written.end, hint=hint)
+        self.report.about(written, code, message, hint=hint)
         raise TypeProblem
 
 

@@ -122,9 +122,7 @@ class Specialising(Memory):
         for p, written in zip(func.types, stat.types, strict=True):
             if written.name in self.program.functions:
                 what = f"`{plain(written.name)}` is a function, and `{plain(p.name)}` a type"
-                self.report.error(
-                    "A071", what, written.start, written.end, hint=_among_arguments(func)
-                )
+                self.report.about(written, "A071", what, hint=_among_arguments(func))
                 raise Rejected
             inference.set(p.name, self.written_type(written), f"[{plain(p.name)}]")
 
@@ -185,11 +183,10 @@ class Specialising(Memory):
         else:
             word = at.name if isinstance(at, Invoke) else "iterate"
             how = f"{word} {name}[{', '.join(usual)}](…)"
-        self.report.error(
+        self.report.about(
+            at,
             "A071",
             f"{names} of `{name}` cannot be inferred from the arguments",
-            at.start,
-            at.end,
             hint=f"give it: `{how}`",
         )
         raise Rejected
@@ -205,13 +202,12 @@ class Specialising(Memory):
             if not may_be(p, found[p.name]):
                 by_value = isinstance(at, Word) and inference is not None
                 alike = _stored_alike(func, p, found[p.name]) if by_value else ""
-                self.report.error(
+                self.report.about(
+                    at,
                     "A072",
                     f"`{plain(func.name.text)}` takes {class_text(p)}, and `{plain(p.name)}` "
                     f"is {found[p.name]} "
                     + ("here" if inference is None else inference.by(p.name)),
-                    at.start,
-                    at.end,
                     hint=f"it may be {listed(p)}" + alike,
                 )
                 raise Rejected
@@ -223,11 +219,10 @@ class Specialising(Memory):
         name = plain(func.name.text)
         wanted = [*map(class_text, func.types), *(plain(p.name) for p in func.functions)]
         if len(written) != len(wanted):
-            self.report.error(
+            self.report.about(
+                at,
                 "A071",
                 f"`{name}` takes {len(wanted)} types or functions in brackets, not {len(written)}",
-                at.start,
-                at.end,
                 hint=f"`{name}[{', '.join(wanted)}]`"
                 if wanted
                 else f"use the name alone: `{name}`",
@@ -253,7 +248,7 @@ class Specialising(Memory):
                     try:
                         inference.given(p.type, value, plain(p.name), weak=weak)
                     except Conflict as conflict:
-                        self.report.error("A071", conflict.message, word.start, word.end)
+                        self.report.about(word, "A071", conflict.message)
                         raise Rejected from None
         if inference.missing or func.functions:
             self._not_inferred(func, inference, word)

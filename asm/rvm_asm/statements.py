@@ -123,11 +123,10 @@ class StatementParser(InstructionParser):
         """Statements up to, not including, one of `closers`; reports a block left open."""
         if self.blocks >= MAX_BLOCKS:
             if not self._too_deep:
-                self.report.error(
+                self.report.about(
+                    opener,
                     "A046",
                     f"blocks nest deeper than {MAX_BLOCKS} levels",
-                    opener.start,
-                    opener.end,
                     hint="make a function of the inner ones",
                 )
             self._too_deep = True
@@ -138,11 +137,10 @@ class StatementParser(InstructionParser):
         finally:
             self.blocks -= 1
         if self.kinds[self.i] == END or self.texts[self.i] in TOP:
-            self.report.error(
+            self.report.about(
+                opener,
                 "A007",
                 f"the block `{opener.text}` is not closed",
-                opener.start,
-                opener.end,
                 hint="close it with `until …`" if opener.text == "from" else "close it with `end`",
             )
         return body
@@ -312,7 +310,7 @@ class StatementParser(InstructionParser):
     def _from(self, start: int) -> Stat:
         entry, extra = self._conditions(start, Lit(True, start, start + 4))
         if extra is not None and extra is not entry:
-            self.report.error("A002", "`from` takes one condition", extra.start, extra.end)
+            self.report.about(extra, "A002", "`from` takes one condition")
         stop = self.last_end()
         head = self._head(start, "from")
         body = self.block(frozenset({"until", "loop"}), head)

@@ -70,7 +70,7 @@ class ValueReader:
         """Whether the expression is an argument that may not be evaluated."""
 
     def reject(self, code: str, message: str, node: Node | RefStep, hint: str = "") -> NoReturn:
-        self.report.error(code, message, node.start, node.end, hint=hint)
+        self.report.about(node, code, message, hint=hint)
         raise Rejected
 
     # Expressions.
@@ -548,7 +548,7 @@ class ValueReader:
         """Report a fault of typing at the syntax of its node, or else at `node`."""
         at = self.origin(fault.node) if fault.node is not None else None
         at = node if at is None else at
-        self.report.error(fault.code, fault.message, at.start, at.end, hint=fault.hint)
+        self.report.about(at, fault.code, fault.message, hint=fault.hint)
         raise Rejected
 
 

@@ -204,11 +204,10 @@ class DeclarationParser(ExpressionParser):
         w, lengths, initial = self.declared(like)
         end = self.last_end()
         if w.word.text != v.word.text:
-            self.report.error(
+            self.report.about(
+                w.word,
                 "A002",
                 f"expected `{v.word.text}`, found `{w.word.text}`",
-                w.word.start,
-                w.word.end,
                 also=((v.word.start, v.word.end, "the `local` names it here"),),
                 hint="`delocal` names the variables of its `local`, in the same order",
             )

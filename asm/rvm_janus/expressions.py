@@ -99,11 +99,10 @@ class ExpressionParser(Cursor):
         self.procedure.used.add(word.text)
         found = self.procedure.names.get(word.text)
         if found is None:
-            self.report.error(
+            self.report.about(
+                word,
                 "A005",
                 f"nothing here is called `{word.text}`",
-                word.start,
-                word.end,
                 hint=did_you_mean(word.text, self.procedure.names)
                 or f"declare it: `int {word.text}`",
             )
@@ -114,7 +113,7 @@ class ExpressionParser(Cursor):
         """Report a name that is declared for the second time."""
         also = ((first.start, first.end, "first here"),)
         what = f"`{word.text}` is declared twice"
-        self.report.error("A006", what, word.start, word.end, also=also)
+        self.report.about(word, "A006", what, also=also)
 
     # Expressions.
 
@@ -213,7 +212,7 @@ class ExpressionParser(Cursor):
         return self.elements.types.get(self.elements.find(stack), self.word_type)
 
     def _wrong(self, message: str, word: Word, hint: str = "") -> None:
-        self.report.error("A040", message, word.start, word.end, hint=hint)
+        self.report.about(word, "A040", message, hint=hint)
         raise Bad
 
     # Places.

@@ -91,7 +91,7 @@ class StatementParser(EffectParser):
             sign = _SPELT.get(sign, sign)
         if v.constant:
             name = Word(place.name, place.start, place.end)
-            self.report.error("A034", f"`{name.text}` is a constant", name.start, name.end)
+            self.report.about(name, "A034", f"`{name.text}` is a constant")
             raise Bad
         if sign in UPDATES:
             self.i += 1
@@ -105,7 +105,7 @@ class StatementParser(EffectParser):
             a, b = (self.report.sources.text(r.start, r.end) for r in (place, other))
             if a == b:
                 what = f"`{a}` is swapped with itself"
-                self.report.error("A013", what, other.start, other.end)
+                self.report.about(other, "A013", what)
                 raise Bad
             if v.is_stack and w.is_stack:
                 return self._exchange(v, w, place.start, end)
@@ -213,7 +213,7 @@ class StatementParser(EffectParser):
         """A call of a missing procedure, which fails only if a run reaches it."""
         what = f"there is no procedure `{callee.text}`"
         hint = did_you_mean(callee.text, self.defined)
-        self.report.error("A045", what, callee.start, callee.end, severity="warning", hint=hint)
+        self.report.about(callee, "A045", what, severity="warning", hint=hint)
         return self.effect("assert", what, [Lit(False, start, self.last_end())], start)
 
     def _argument(self, call: Call, held: list[tuple[Variable, Node]]) -> Node:

@@ -68,7 +68,7 @@ def read(text: str, declarations: Declarations, name: str = "<text>") -> list[De
         word = d.name
         if word.text in seen:
             what = f"`{word.text}` is defined twice"
-            report.error("A006", what, word.start, word.end)
+            report.about(word, "A006", what)
         seen.add(word.text)
     typer = Typer(found, report)
     done: list[Definition] = []

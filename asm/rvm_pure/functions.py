@@ -287,7 +287,7 @@ class PureFunction(Adding):
     def _raise(self, fault: StageFault) -> NoReturn:
         report = self._fresh().report
         at = fault.term if fault.term.end else self.definition.name
-        report.error("A085", fault.message, at.start, at.end, hint=fault.hint)
+        report.about(at, "A085", fault.message, hint=fault.hint)
         report.raise_if_failed()
         raise AssertionError(fault.message)
 

@@ -145,7 +145,7 @@ class Typer:
         self, code: str, message: str, at: Placed, *, hint: str = "", also: Also = ()
     ) -> NoReturn:
         """Report an error in a source range, and stop."""
-        self.report.error(code, message, at.start, at.end, hint=hint, also=also)
+        self.report.about(at, code, message, hint=hint, also=also)
         raise Bad
 
     # Terms.
