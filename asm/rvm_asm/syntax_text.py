@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rvm.expr import Const
 from rvm.isa import FUNCTIONS
+from rvm.types import C128
 from rvm_asm.expressions import BINARY, COMPARE, NOT, POWER, UNARY
 from rvm_asm.generics import Types
 from rvm_asm.habits import SHAPE
-from rvm_asm.literals import plain_literal
+from rvm_asm.literals import plain_literal, typed_literal
 from rvm_asm.nodes import Declared, FieldStep, Lit, Node, Operator, Range, Ref, ShapeStep, TypeRef
 
 _ATOM = 99
@@ -92,7 +94,8 @@ class Texts:
     def _literal(self, node: Lit) -> tuple[str, int]:
         value: Any = node.value
         text = plain_literal(value)
-        assert text is not None
+        if text is None:  # a complex number with a part that is infinite or NaN
+            return typed_literal(Const(value, C128)), _ATOM
         if node.type is not None:
             text += f"'{self.type(node.type)}"
         return text, UNARY if text.startswith("-") else _ATOM

@@ -29,11 +29,12 @@ def variables(d: Definition) -> dict[str, Type]:
 def direct(d: Definition, wrt: Sequence[str] | None = None) -> Definition:
     """D of the body in the context of the parameters, with the continuation `Y` free."""
     env = variables(d)
-    body = typed(normal(d.body, {*env, "Y"}), env)
-    names = Names({*env, *binders(body), "Y"})
+    y = Names(env).new("Y")
+    body = typed(normal(d.body, {*env, y}), env)
+    names = Names({*env, *binders(body), y})
     slots = context(d, wrt)
-    made = Direct(names).d(body, slots, Var("Y"))
-    return replace(d, body=made, block=False, continuation=("Y", *(s.name for s in slots)))
+    made = Direct(names).d(body, slots, Var(y))
+    return replace(d, body=made, block=False, continuation=(y, *(s.name for s in slots)))
 
 
 def context(d: Definition, wrt: Sequence[str] | None) -> tuple[Slot, ...]:

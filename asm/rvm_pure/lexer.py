@@ -14,7 +14,7 @@ from rvm_asm.messages import Reporter
 from rvm_asm.source import SourceFile
 
 _PATTERN = re.compile(
-    r"""([^\W\d][\w']*)                                                        # 1 name
+    r"""([^\W\d][\w']*|`[^\W\d][\w']*`)                                         # 1 name
     | (\*\*|//|<<|>>|<=|>=|==|!=|->|[-+*/%@&|^~<>=(){}\[\],:.;])               # 2 sign
     | (0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+
        |\d[\d_]*(?:\.\d[\d_]*)?(?:[eE][-+]?\d+)?j?)(?:'(\w+))?(?!\w)           # 3 number, 4 type

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
+from rvm_asm.names import quoted
 from rvm_asm.nodes import Application, Declared, Lit, Ref, Word
 from rvm_asm.stats import AllocStat, Arm, Func, IfStat, Stat
 
@@ -26,7 +27,7 @@ from rvm_pure.normal import normal
 from rvm_pure.outlined import outlined
 from rvm_pure.ranges import pieces
 from rvm_pure.states import States, Then
-from rvm_pure.syntax import at, instruction, nought, plain
+from rvm_pure.syntax import at, instruction, nought
 from rvm_pure.terms import (
     Fold,
     If,
@@ -91,7 +92,7 @@ class Lowering(States):
         ) -> Value:
             if fresh and is_tuple(t):
                 return tuple(declared(self.names.new(name), x, known, at) for x in parts(t))
-            params.append(Declared(plain(name), self.type_of(t, known), *at))
+            params.append(Declared(quoted(name), self.type_of(t, known), *at))
             return self.places(self.ref(name), t)
 
         place = declared(self.names.new(OUT), d.body.type, known, here)
@@ -102,7 +103,7 @@ class Lowering(States):
         for e in walk(self.body):
             if isinstance(e, Let) and isinstance(e.pattern, str):
                 self.note(e.pattern, "put in where it is used", e.value, "0")
-        word = Word(plain(d.name.text), d.name.start, d.name.end)
+        word = Word(quoted(d.name.text), d.name.start, d.name.end)
         funcs = [Func(word, [], params, body, self.start, self.end), *self.steps]
         return [made for f in funcs for made in outlined(f, self.names)]
 

@@ -17,7 +17,6 @@ from rvm_pure.terms import (
     Pattern,
     Term,
     Var,
-    binders,
     rebuild,
     substitute,
 )
@@ -27,10 +26,11 @@ Binding = tuple[Pattern, Term, Term]
 
 
 def normal(e: Term, taken: Iterable[str]) -> Term:
-    """A term with its lets in a row, at its beginning and at those of bodies and branches."""
-    names = Names(taken)
-    names.taken -= set(binders(e))
-    return _inside(substitute(e, {}, names))
+    """A term with its lets in a row, at its beginning and at those of bodies and branches.
+
+    `taken` are the names that are free in it: what it binds has others.
+    """
+    return _inside(substitute(e, {}, Names(taken)))
 
 
 def _inside(e: Term, is_function: bool = False) -> Term:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from rvm_asm.names import quoted
 from rvm_asm.nodes import Application, Declared, Lit, Node, Range, Ref, Sub, TypeRef, Word
 from rvm_asm.stats import AllocStat, For, Func, IfStat, Invoke, Iterate, OpStat, Routine, Stat
 
-from rvm_pure.syntax import plain
 from rvm_pure.terms import Names
 
 LEVELS = 3
@@ -74,7 +74,7 @@ class _Outliner:
             t = number if declared is None or declared.type is None else _open(declared.type)
             params.append(Declared(name, t, start, end))
             args.append(Ref(name, (), start, end))
-        name = plain(self.names.new(f"{self.func.name.text.strip('`')}.part"))
+        name = quoted(self.names.new(f"{self.func.name.text.strip('`')}.part"))
         word = Word(name, start, end)
         self.made.append(Func(word, [], params, [stat], start, end))
         return Invoke("call", word, args, start, end)

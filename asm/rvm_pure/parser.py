@@ -35,7 +35,6 @@ from rvm_pure.terms import (
     Tup,
     Update,
     Var,
-    names_in,
     tup,
 )
 
@@ -69,14 +68,16 @@ class TermParser(Cursor):
 
     def __init__(self, tokens: Tokens, report: Reporter) -> None:
         super().__init__(tokens, report)
-        self.defined = {self.texts[i + 1] for i, t in enumerate(self.texts[:-1]) if t == "def"}
+        defined = {self.texts[i + 1] for i, t in enumerate(self.texts[:-1]) if t == "def"}
+        self.defined = {*defined, *(f"`{n}`" for n in defined)}
         self.bound: list[str] = []
-        """The names that are bound here: a variable hides a function of its name."""
+        """The names that are bound here, as written: a variable hides a function of its name,
+        but not in backquotes."""
         self.lets = 0
         """The number of lets around this place."""
 
     def name(self, what: str) -> Word:
-        """A name that is not a word of the language."""
+        """A name that is not a word of the language, or is in backquotes."""
         i = self.i
         text = self.texts[i]
         if self.kinds[i] != NAME:
@@ -84,10 +85,16 @@ class TermParser(Cursor):
         start, end = self.starts[i], self.end_of(i)
         if text in WORDS_OF_TERMS:
             message = f"`{text}` is a word of the language"
-            self.report.error("A062", message, start, end, hint="another name is free")
+            hint = f"another name is free, and so is this one in backquotes, `` `{text}` ``"
+            self.report.error("A062", message, start, end, hint=hint)
             raise Bad
         self.i += 1
-        return Word(text, start, end)
+        return Word(text.strip("`"), start, end)
+
+    def written(self, first: int) -> list[str]:
+        """The names as written from a token to here."""
+        tokens = range(first, self.i)
+        return [self.texts[i] for i in tokens if self.kinds[i] == NAME]
 
     def patterns(self) -> Pattern:
         """`x`, `(x, y)`, and without brackets `x, y`."""
@@ -158,7 +165,9 @@ class TermParser(Cursor):
         before = len(self.bound)
         lets: list[tuple[Pattern, Term, int]] = []
         while not lets or self.accept_word("let"):
+            first = self.i
             pattern = self.patterns()
+            names = self.written(first)
             self.expect("=")
             self.depth -= 1
             self.lets += 1
@@ -169,7 +178,7 @@ class TermParser(Cursor):
             if not self.accept_word("in"):
                 self.fail("`in`", "a value with a name is written `let y = … in …`")
             lets.append((pattern, value, start))
-            self.bound += names_in(pattern)
+            self.bound += names
             while self.accept(NEWLINE):
                 pass
             start = self.starts[self.i]
@@ -180,10 +189,10 @@ class TermParser(Cursor):
             body = Let(pattern, value, body, start=begin, end=body.end)
         return body
 
-    def _under(self, names: object) -> Term:
+    def _under(self, names: list[str]) -> Term:
         """A term that sees more names."""
         before = len(self.bound)
-        self.bound += list(names)  # type: ignore[call-overload]
+        self.bound += names
         body = self.term()
         del self.bound[before:]
         return body
@@ -199,12 +208,15 @@ class TermParser(Cursor):
         return If(cond, yes, no, start=start, end=no.end)
 
     def _loop(self, start: int) -> Term:
+        first = self.i
         pattern = self.patterns()
+        names = self.written(first)
         self.expect("=")
         init = self.tuple_or_term()
         if not self.accept_word("for"):
             self.fail("`for`", _LOOP)
         var = self.name("the loop's variable").text
+        names.append(self.texts[self.i - 1])
         down = self.accept("=")
         if down:
             at = self.starts[self.i]
@@ -221,7 +233,7 @@ class TermParser(Cursor):
             count = self.term()
         if not self.accept_word("do"):
             self.fail("`do`", _LOOP)
-        body = self._under([*names_in(pattern), var])
+        body = self._under(names)
         return Loop(pattern, init, var, count, body, down, start=start, end=body.end)
 
     def _update(self, of: Term) -> Term:
@@ -243,14 +255,16 @@ class TermParser(Cursor):
 
     def _fun(self, start: int) -> Term:
         self.expect("(")
+        first = self.i
         params: list[Pattern] = []
         while self.kinds[self.i] != ")":
             params.append(self._pattern())
             if not self.accept(","):
                 break
+        names = self.written(first)
         self.expect(")")
         self.expect("->")
-        body = self._under([n for p in params for n in names_in(p)])
+        body = self._under(names)
         return Lam(tuple(params), body, start=start, end=body.end)
 
     def function(self, arity: int) -> Lam:
@@ -274,11 +288,13 @@ class TermParser(Cursor):
             if self.accept_word("fun"):
                 made = self._fun(start)
             else:
+                first = self.i
                 params = [self._pattern()]
                 while self.accept(","):
                     params.append(self._pattern())
+                names = self.written(first)
                 self.expect(".", "a function is written `(x, y. e)`")
-                body = self._under([n for p in params for n in names_in(p)])
+                body = self._under(names)
                 made = Lam(tuple(params), body, start=start, end=body.end)
             self.expect(")")
             assert isinstance(made, Lam)
@@ -291,7 +307,7 @@ class TermParser(Cursor):
     def _named(self, name: str, args: tuple[Var, ...], start: int, end: int) -> Lam:
         fn = PREFIX.get(name, name)
         if name in self.defined:
-            body: Term = Call(name, args, start=start, end=end)
+            body: Term = Call(name.strip("`"), args, start=start, end=end)
         elif fn in FUNCTIONS:
             body = Op(fn, args, start=start, end=end)
         else:
@@ -390,7 +406,7 @@ class TermParser(Cursor):
                 added = Op("scatter", (values, at, Op("len", (x,))), start=start, end=end)
                 return Op("+", (x, added), start=start, end=end)
         if text in self.defined:
-            return Call(text, args, start=start, end=end)
+            return Call(text.strip("`"), args, start=start, end=end)
         if text in PRIMS:
             return Prim(text, args, start=start, end=end)
         return Op(fn, args, start=start, end=end)
@@ -428,7 +444,7 @@ class TermParser(Cursor):
         called = self._is_call(i)
         self.i += 1
         if text in self.bound:
-            var = Var(text, start=start, end=self.last_end())
+            var = Var(text.strip("`"), start=start, end=self.last_end())
             return App(var, self._arguments(), start=start, end=self.last_end()) if called else var
         if called:
             if text not in self.defined and not self._arity(text):
@@ -437,7 +453,7 @@ class TermParser(Cursor):
         if self._arity(text) or text in self.defined or text in _EACH or text in FOLDS:
             self.i -= 1
             self.fail("a term", f"`{text}` is a function: its use as an argument needs brackets")
-        return Var(text, start=start, end=self.last_end())
+        return Var(text.strip("`"), start=start, end=self.last_end())
 
     def _arguments(self) -> tuple[Term, ...]:
         self.expect("(")

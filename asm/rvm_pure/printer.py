@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 from rvm_asm.expressions import BINARY, COMPARE, NOT, POWER, UNARY
 
 from rvm.isa import FUNCTIONS
 from rvm_pure.definition import Definition
-from rvm_pure.parser import PREFIX, SECTIONS
+from rvm_pure.parser import PREFIX, SECTIONS, WORDS_OF_TERMS
 from rvm_pure.terms import (
     App,
     Call,
@@ -29,6 +29,7 @@ from rvm_pure.terms import (
     Tup,
     Update,
     Var,
+    walk,
 )
 
 WIDTH = 96
@@ -38,16 +39,17 @@ _WORD_OF = {name: word for word, name in PREFIX.items()}
 
 def definition(d: Definition, *, block: bool | None = None, prefix: bool = False) -> str:
     """A definition; with `block` its outer lets as lines, with `prefix` every function a word."""
-    shown = [f"{p.name}: {p.type}" for p in d.params]
+    printer = Printer(prefix, applied(d.body))
+    spelled = printer.spelled
+    shown = [f"{spelled(p.name)}: {p.type}" for p in d.params]
     if d.continuation:
-        shown.append(f"{d.continuation[0]}({', '.join(d.continuation[1:])})")
-    params = ", ".join(shown)
-    head = f"def {d.name.text}({params}) ="
-    printer = Printer(prefix)
+        first, *names = map(spelled, d.continuation)
+        shown.append(f"{first}({', '.join(names)})")
+    head = f"def {spelled(d.name.text)}({', '.join(shown)}) ="
     if d.block if block is None else block:
         lines, e = [head], d.body
         while isinstance(e, Let):
-            lines.append(printer.broken(f"{pattern(e.pattern)} = ", e.value, 4))
+            lines.append(printer.broken(f"{printer.pattern(e.pattern)} = ", e.value, 4))
             e = e.body
         lines.append(printer.broken("", e, 4))
         return "\n".join(lines) + "\n"
@@ -67,19 +69,29 @@ def term(e: Term) -> str:
     return Printer().text(e)
 
 
-def pattern(p: Pattern, inner: bool = False) -> str:
-    """A pattern, in brackets if it is inside of another."""
-    if isinstance(p, str):
-        return p
-    found = ", ".join(pattern(q, True) for q in p)
-    return f"({found})" if inner or len(p) != 1 else found
+def applied(e: Term) -> frozenset[str]:
+    """The functions of the table that a term applies."""
+    return frozenset(x.fn for x in walk(e) if isinstance(x, Op))
 
 
 class Printer:
     """Terms as texts; with `prefix` in 004's manner, every function a word before a tuple."""
 
-    def __init__(self, prefix: bool = False) -> None:
+    def __init__(self, prefix: bool = False, functions: Container[str] = ()) -> None:
         self.prefix = prefix
+        self.functions = functions
+        """The functions of the table that variables must not hide."""
+
+    def spelled(self, name: str) -> str:
+        """A name, in backquotes if it would be read as a word or would hide a function."""
+        return f"`{name}`" if name in WORDS_OF_TERMS or name in self.functions else name
+
+    def pattern(self, p: Pattern, inner: bool = False) -> str:
+        """A pattern, in brackets if it is inside of another."""
+        if isinstance(p, str):
+            return self.spelled(p)
+        found = ", ".join(self.pattern(q, True) for q in p)
+        return f"({found})" if inner or len(p) != 1 else found
 
     def text(self, e: Term, least: int = 0) -> str:
         """A term in one line, in brackets if its outermost operator binds looser than `least`."""
@@ -95,10 +107,10 @@ class Printer:
             return one
         match e:
             case Let(p, value, body):
-                first = self.broken(f"{head}let {pattern(p)} = ", value, indent) + " in\n"
+                first = self.broken(f"{head}let {self.pattern(p)} = ", value, indent) + " in\n"
                 if head:
-                    first = f"{gap}{head}\n" + self.broken(
-                        f"let {pattern(p)} = ", value, indent + 4
+                    first = f"{gap}{head.rstrip()}\n" + self.broken(
+                        f"let {self.pattern(p)} = ", value, indent + 4
                     )
                     return first + " in\n" + self.broken("", body, indent + 4)
                 return first + self.broken("", body, indent)
@@ -106,12 +118,10 @@ class Printer:
                 inside = ",\n".join(self.broken("", x, indent + 4) for x in items)
                 return f"{gap}{head}(\n{inside}\n{gap})"
             case Lam(params, body):
-                names = ", ".join(pattern(q, True) for q in params)
+                names = ", ".join(self.pattern(q, True) for q in params)
                 return f"{gap}{head}fun ({names}) ->\n{self.broken('', body, indent + 4)}"
-            case Loop(p, init, var, _, body):
-                way = self._way(e)
-                start = f"loop {pattern(p)} = {self.text(init)} for {var} {way} do"
-                return f"{gap}{head}{start}\n{self.broken('', body, indent + 4)}"
+            case Loop(body=body):
+                return f"{gap}{head}{self._loop(e)}\n{self.broken('', body, indent + 4)}"
             case If(c, yes, no):
                 start = f"{gap}{head}if {self.text(c)} then\n"
                 second = f"\n{gap}    else\n"
@@ -123,42 +133,44 @@ class Printer:
                 )
         return one
 
-    def _way(self, e: Loop) -> str:
-        n = self.text(e.count, BINARY["-"])
-        return f"= {n} - 1 to 0" if e.down else f"< {self.text(e.count)}"
+    def _loop(self, e: Loop) -> str:
+        """A loop but for its body."""
+        last = f"= {self.text(e.count, BINARY['-'])} - 1 to 0"
+        way = last if e.down else f"< {self.text(e.count)}"
+        start = f"loop {self.pattern(e.pattern)} = {self.text(e.init)}"
+        return f"{start} for {self.spelled(e.var)} {way} do"
 
     def _printed(self, e: Term) -> tuple[str, int]:
         match e:
             case Var(name):
-                return name, _ATOM
+                return self.spelled(name), _ATOM
             case Num(value, elem):
                 found = number(value) + f"'{elem}" * bool(elem)
                 return found, UNARY if found.startswith("-") else _ATOM
             case Tup(items):
                 return f"({self._list(items)})", _ATOM
             case Let(p, value, body):
-                return f"let {pattern(p)} = {self.text(value)} in {self.text(body)}", _OPEN
+                return f"let {self.pattern(p)} = {self.text(value)} in {self.text(body)}", _OPEN
             case If(c, a, b):
                 found = f"if {self.text(c)} then {self.text(a)} else {self.text(b)}"
                 return found, _OPEN
             case Lam(params, body):
-                names = ", ".join(pattern(q, True) for q in params)
+                names = ", ".join(self.pattern(q, True) for q in params)
                 return f"fun ({names}) -> {self.text(body)}", _OPEN
             case App(fn, args):
                 return f"{self.text(fn, _ATOM)}({self._list(args)})", _ATOM
             case Call(name, args):
-                return f"{name}({self._list(args)})", _ATOM
+                return f"{self.spelled(name)}({self._list(args)})", _ATOM
             case Proj(k, of):
-                word = f"proj {k + 1}" if k > 1 else ("fst", "snd")[k]
-                return f"{word} {self.text(of, _ATOM)}", _APPLICATION
+                part = f"proj {k + 1}" if k > 1 else ("fst", "snd")[k]
+                return f"{part} {self.text(of, _ATOM)}", _APPLICATION
             case Index(of, items):
                 return f"{self.text(of, _ATOM)}[{self._list(items)}]", _ATOM
             case Update(of, items, value):
                 at = self._list(items)
                 return f"{self.text(of, 1)} with [{at}] = {self.text(value)}", _OPEN
-            case Loop(p, init, var, _, body):
-                start = f"loop {pattern(p)} = {self.text(init)} for {var} {self._way(e)} do"
-                return f"{start} {self.text(body)}", _OPEN
+            case Loop(body=body):
+                return f"{self._loop(e)} {self.text(body)}", _OPEN
         return self._applied(e)
 
     def _applied(self, e: Term) -> tuple[str, int]:
@@ -171,8 +183,8 @@ class Printer:
                 if fn == _PAIR and len(arrays) == 2:
                     return f"zip {self._atoms(arrays)}", _APPLICATION
                 n = len(arrays)
-                word = "map" if n == 1 else f"map{n}" if n < 9 else "mapn"
-                return f"{word} {self._function(fn)} {self._atoms(arrays)}", _APPLICATION
+                mapped = "map" if n == 1 else f"map{n}" if n < 9 else "mapn"
+                return f"{mapped} {self._function(fn)} {self._atoms(arrays)}", _APPLICATION
             case Fold(kind, fn, init, array):
                 return f"{kind} {self._function(fn)} {self._atoms((init, array))}", _APPLICATION
         raise TypeError(f"a {type(e).__name__} is not printed")
@@ -201,7 +213,7 @@ class Printer:
                     return sign
             case Lam((str(a),), Op(name, (Var(x),))) if a == x and not FUNCTIONS[name].symbol:
                 return name
-        names = ", ".join(pattern(q, True) for q in fn.params)
+        names = ", ".join(self.pattern(q, True) for q in fn.params)
         return f"({names}. {self.text(fn.body)})"
 
     def _atoms(self, args: Iterable[Term]) -> str:

@@ -9,7 +9,7 @@ from rvm_asm.messages import did_you_mean
 from rvm.types import SCALARS, Scalar, fixed
 from rvm_pure.definition import Definition, Param
 from rvm_pure.parser import MAX_LETS, TermParser
-from rvm_pure.terms import Let, Pattern, Term, names_in
+from rvm_pure.terms import Let, Pattern, Term
 from rvm_pure.types import Arr, Product, Size, Type
 
 
@@ -36,9 +36,9 @@ class TextParser(TermParser):
         if not self.accept_word("def"):
             self.fail("`def`", "a text is a list of definitions: `def f(x: f64) = x * x`")
         word = self.name("the definition's name")
+        self.bound = []
         params, continuation = self.parameters()
         self.expect("=", f"a definition is written `def {word.text}(x: f64) = x * x`")
-        self.bound = [*(p.name for p in params), *continuation[:1]]
         lines = self._lines()
         body = self._block(lines) if lines else self.term()
         if not self.accept(NEWLINE):
@@ -48,12 +48,13 @@ class TextParser(TermParser):
         return Definition(word, params, body, bool(lines), continuation)
 
     def parameters(self) -> tuple[tuple[Param, ...], tuple[str, ...]]:
-        """The parameters in brackets, and a continuation, if there is one."""
+        """The parameters in brackets, which are bound, and a continuation, if there is one."""
         self.expect("(")
         params: list[Param] = []
         continuation: tuple[str, ...] = ()
         while self.kinds[self.i] != ")":
             p = self.name("a parameter")
+            self.bound.append(self.texts[self.i - 1])
             if self.accept("("):
                 continuation = (p.text, *self._adjoints())
                 break
@@ -149,11 +150,12 @@ class TextParser(TermParser):
     def _block(self, more: bool) -> Term:
         lines: list[tuple[Pattern, Term, int]] = []
         while more:
-            start = self.starts[self.i]
+            first, start = self.i, self.starts[self.i]
             pattern = self.patterns()
+            names = self.written(first)
             self.expect("=")
             value = self.term()
-            self.bound += names_in(pattern)
+            self.bound += names
             if not self.accept(NEWLINE):
                 self.fail("the end of the line")
             lines.append((pattern, value, start))

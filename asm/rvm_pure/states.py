@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 
+from rvm_asm.names import quoted
 from rvm_asm.nodes import Declared, Lit, Node, Operator, Word
 from rvm_asm.stats import Func, Iterate, Stat
 
@@ -17,7 +18,7 @@ from rvm_pure.faults import StageFault
 from rvm_pure.inplace import plan
 from rvm_pure.keeping import ALL, Keep, bytes_of, bytes_text
 from rvm_pure.printer import term as term_text
-from rvm_pure.syntax import Syntax, at, instruction, nought, plain
+from rvm_pure.syntax import Syntax, at, instruction, nought
 from rvm_pure.terms import (
     Fold,
     Index,
@@ -154,7 +155,7 @@ class States(Syntax):
         ]
         zero, one = (Lit(k, e.start, e.end) for k in (0, 1))
         end = Operator("-", [count, one], e.start, e.end)
-        number, callee = Word(plain(i), e.start, e.end), Word(plain(name), e.start, e.end)
+        number, callee = Word(quoted(i), e.start, e.end), Word(quoted(name), e.start, e.end)
         made.append(
             Iterate(
                 callee,
@@ -196,7 +197,7 @@ class States(Syntax):
         body: Term = Let(fn.params[1], element, fn.body, type=t, start=e.start, end=e.end)
         body = Let(fn.params[0], Var(x, type=t), body, type=t, start=e.start, end=e.end)
         params = [Declared(p, self.type_of(t, ()), e.start, e.end) for p in (y, x)]
-        params.append(Declared(plain(i), self.type_of(I64, None), e.start, e.end))
+        params.append(Declared(quoted(i), self.type_of(I64, None), e.start, e.end))
         inner: dict[str, Value] = {i: self.ref(i, e), x: self.places(self.ref(x, e), t)}
         args: list[Node] = []
 
@@ -205,7 +206,7 @@ class States(Syntax):
             if isinstance(v, tuple):
                 return tuple(passed(w, item, wish) for w, item in zip(v, parts(t), strict=True))
             own = self.names.new(wish)
-            params.append(Declared(plain(own), self.type_of(t, ()), e.start, e.end))
+            params.append(Declared(quoted(own), self.type_of(t, ()), e.start, e.end))
             args.append(v)
             return self.ref(own, e)
 
@@ -216,7 +217,7 @@ class States(Syntax):
             if v not in inner:
                 inner[v] = passed(env[v], types.get(v, I64), v)
         stats = self.add(self.places(self.ref(y, e), t), body, inner, True)
-        word = Word(plain(name), e.start, e.end)
+        word = Word(quoted(name), e.start, e.end)
         self.steps.append(Func(word, [], params, stats, e.start, e.end))
         return args
 

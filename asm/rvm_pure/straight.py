@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rvm.types import Scalar
+from rvm_pure.adjoints import real
 from rvm_pure.deep import deep
 from rvm_pure.definition import Definition, Param
 from rvm_pure.faults import not_straight
@@ -33,7 +34,7 @@ from rvm_pure.terms import (
     names_in,
     tup,
 )
-from rvm_pure.types import is_active
+from rvm_pure.types import Product, Type, is_active
 
 Line = tuple[Pattern, Term]
 
@@ -43,7 +44,8 @@ class Straight:
     """A straight-line program: its parameters, its lines, and the variables that it gives."""
 
     definition: Definition
-    params: tuple[Param, ...]
+    apart: dict[str, Term]
+    """Each parameter as its numbers: a variable, or a tuple of those that a first line names."""
     lines: tuple[Line, ...]
     outputs: tuple[Var, ...]
 
@@ -55,14 +57,29 @@ class Straight:
     ) -> Definition:
         """A definition with other lines and values, and more parameters."""
         body: Term = tup(outputs)
-        for p, value in reversed(lines):
+        for p, value in reversed([*self.first(), *lines]):
             body = Let(p, value, body)
         return replace(self.definition, params=(*self.params, *more), body=body, block=True)
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        return self.definition.params
+
+    @property
+    def inputs(self) -> tuple[Var, ...]:
+        """The numbers of the parameters."""
+        return tuple(v for e in self.apart.values() for v in _variables(e))
+
+    def first(self) -> Iterator[Line]:
+        """The lines that take tuples apart."""
+        for name, e in self.apart.items():
+            if isinstance(e, Tup):
+                yield _pattern(e), Var(name, type=e.type)
 
     def names(self) -> Names:
         """The names that are taken."""
         found = (n for p, _ in self.lines for n in names_in(p))
-        return Names((*found, *(p.name for p in self.params)))
+        return Names((*found, *(p.name for p in self.params), *(v.name for v in self.inputs)))
 
 
 @deep
@@ -84,8 +101,10 @@ def flat(d: Definition) -> Straight:
     params = {p.name for p in d.params}
     body = normal(d.body, params)
     names = Names({*params, *binders(body)})
+    apart = {p.name: _apart(p.name, p.type, names, p.name) for p in d.params}
+    params |= {v.name for e in apart.values() for v in _variables(e)}
     lines: list[Line] = []
-    env: dict[str, Term] = {}
+    env: dict[str, Term] = {name: e for name, e in apart.items() if isinstance(e, Tup)}
 
     def atom(e: Term) -> Term:
         """A variable or a constant, after the lines that it takes."""
@@ -138,9 +157,36 @@ def flat(d: Definition) -> Straight:
     results = value(e)
     outputs = []
     for item in results.items if isinstance(results, Tup) else (results,):
+        if isinstance(item, Tup):
+            raise not_straight(item)
         known = isinstance(item, Var) and item.name not in params and item not in outputs
         outputs.append(item if known else named(names.new("v"), item))
-    return Straight(d, d.params, tuple(lines), tuple(o for o in outputs if isinstance(o, Var)))
+    return Straight(d, apart, tuple(lines), tuple(o for o in outputs if isinstance(o, Var)))
+
+
+def _apart(name: str, t: Type, names: Names, stem: str = "") -> Term:
+    """A variable of a type; of a tuple, variables for its parts, which are named by the stem."""
+    if not isinstance(t, Product):
+        return Var(name if stem == name else names.new(f"{stem}1"), type=t)
+    stem = f"{stem}_" if stem == name and name[-1].isdigit() else stem
+    return Tup(tuple(_apart("", item, names, stem) for item in t.items), type=t)
+
+
+def _variables(e: Term) -> Iterator[Var]:
+    """The variables of a tuple of such, or one."""
+    if isinstance(e, Tup):
+        for item in e.items:
+            yield from _variables(item)
+    elif isinstance(e, Var):
+        yield e
+
+
+def _pattern(e: Term) -> Pattern:
+    """The pattern that takes a tuple of variables apart."""
+    if isinstance(e, Tup):
+        return tuple(map(_pattern, e.items))
+    assert isinstance(e, Var)
+    return e.name
 
 
 def linear(s: Straight) -> Straight:
@@ -173,8 +219,8 @@ def linear(s: Straight) -> Straight:
             return v
         return replace(v, name=waiting[v.name].pop(0))
 
-    for q in s.params:
-        duplicate(Var(q.name, type=q.type))
+    for v in s.inputs:
+        duplicate(v)
     for p, e in s.lines:
         lines.append((p, _renamed(e, next_of)))
         assert isinstance(p, str)
@@ -221,13 +267,27 @@ def forward(d: Definition) -> Definition:
     s = flat(d)
     names = s.names()
     tangent: dict[str, Term] = {}
+    lines: list[Line] = []
+
+    def dotted(e: Term) -> Term:
+        """The tangents of a parameter's numbers."""
+        if isinstance(e, Tup):
+            return replace(e, items=tuple(map(dotted, e.items)))
+        assert isinstance(e, Var)
+        name = names.new(f"d{e.name}" if is_active(e.type) else "_")
+        if name != "_":
+            tangent[e.name] = Var(name, type=e.type)
+        return replace(e, name=name)
+
     more = []
     for q in s.params:
         if is_active(q.type):
-            name = names.new(f"d{q.name}")
-            tangent[q.name] = Var(name, type=q.type)
-            more.append(replace(q, name=name))
-    lines: list[Line] = []
+            whole = s.apart[q.name]
+            name = names.new(f"d{q.name}") if isinstance(whole, Tup) else ""
+            numbers = _pattern(dotted(whole))
+            if name:
+                lines.append((numbers, Var(name, type=q.type)))
+            more.append(replace(q, name=name or str(numbers)))
     for p, e in s.lines:
         assert isinstance(p, str)
         lines.append((p, e))
@@ -304,12 +364,19 @@ def reverse(d: Definition) -> Definition:
         found = _gains(p, e, adjoint, of)
         if found is not None:
             lines.append(found)
-    outputs: list[Term] = list(s.outputs)
-    for q in s.params:
-        if is_active(q.type):
-            if q.name not in adjoint:
-                lines.append((of(Var(q.name, type=q.type)), Num(0.0)))
-            outputs.append(Var(adjoint[q.name]))
+
+    def whole(e: Term) -> Term:
+        """The sensitivities to a parameter's numbers."""
+        if isinstance(e, Tup):
+            return Tup(tuple(map(whole, e.items)))
+        assert isinstance(e, Var) and isinstance(e.type, Scalar)
+        if not is_active(e.type):
+            return real(0.0, e.type)
+        if e.name not in adjoint:
+            lines.append((of(e), Num(0.0)))
+        return Var(adjoint[e.name])
+
+    outputs = [*s.outputs, *(whole(s.apart[q.name]) for q in s.params if is_active(q.type))]
     return s.made([*s.lines, *lines], outputs, more)
 
 

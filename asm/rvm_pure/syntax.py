@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from rvm_asm.names import quoted
 from rvm_asm.nodes import Application, Declared, Lit, Node, Operator, Ref, TypeRef, Word
 from rvm_asm.stats import AllocStat, For, OpStat, Routine, Stat
 
@@ -28,7 +29,7 @@ class Syntax:
 
     def ref(self, name: str, at: Term | None = None) -> Ref:
         start, end = (self.start, self.end) if at is None else (at.start, at.end)
-        return Ref(plain(name), (), start, end)
+        return Ref(quoted(name), (), start, end)
 
     def places(self, of: Ref, t: Type) -> Value:
         """The places of a value: of a tuple one for each part, which are a record's fields."""
@@ -103,7 +104,7 @@ class Syntax:
 
     def alloc(self, word: str, name: str, t: Type | None, v: Node | None, at: Term) -> AllocStat:
         ref = None if t is None else self.type_of(t, None)
-        declared = Declared(plain(name), ref, at.start, at.end)
+        declared = Declared(quoted(name), ref, at.start, at.end)
         return AllocStat(word, declared, v, at.start, at.end)
 
     def room(self, name: str, e: Term, env: Env, more: Term | None = None) -> Declared:
@@ -119,7 +120,7 @@ class Syntax:
             at, t = first_row(at, t, self.names), t.elem
         ref = self.type_of(t, None)
         ref.dims = sizes or None
-        return Declared(plain(name), ref, e.start, e.end)
+        return Declared(quoted(name), ref, e.start, e.end)
 
     def make(self, name: str, e: Term, env: Env, out: list[Stat], more: Term | None = None) -> None:
         """Make an ancilla of zeros for a value, or for so many of them."""
@@ -134,7 +135,7 @@ class Syntax:
         last: Node = Operator("-", [end, Lit(1, at.start, at.end)], at.start, at.end)
         if isinstance(end, Lit):
             last = Lit(end.value - 1, at.start, at.end)
-        word = Word(plain(var), at.start, at.end)
+        word = Word(quoted(var), at.start, at.end)
         return For(word, first, last, None, False, body, at.start, at.end)
 
 
@@ -147,10 +148,6 @@ def at(place: Value, i: Node) -> Value:
 
 def nought(at: Term) -> Lit:
     return Lit(0, at.start, at.end)
-
-
-def plain(name: str) -> str:
-    return name if name.isidentifier() else f"`{name}`"
 
 
 def instruction(word: str, at: Term, *operands: Value) -> OpStat:

@@ -512,11 +512,11 @@ def term_of(v: Any) -> Term:
     """A value as a term: a traced one, a number, a tuple of such."""
     if isinstance(v, Traced):
         return v.term
-    if isinstance(v, (bool, int, float, complex)):
-        return Num(v)
     if isinstance(v, np.generic) or (isinstance(v, np.ndarray) and v.ndim == 0):
         scalar_of(v)  # or an error
         return Num(v.item())
+    if isinstance(v, (bool, int, float, complex)):
+        return Num(v)
     if isinstance(v, (tuple, list)):
         return Tup(tuple(map(term_of, v)))
     hint = "a value is a number, an array or a tuple of such"

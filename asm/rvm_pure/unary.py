@@ -132,8 +132,7 @@ class Rebuilt:
             self.env[p.name] = p.type
             self.names.taken.add(p.name)
         self.names.taken |= {b for line in u.lines if line.term for b in binders(line.term)}
-        self.y = "Y"
-        self.names.taken.add("Y")
+        self.y = self.first = self.names.new("Y")
 
     def term(self, line: Primitive) -> Term:
         """The value that a primitive adds to the context."""
@@ -211,5 +210,5 @@ def rebuilt(u: Unary) -> Definition:
         body = Let(p, value, body)
     params = {p.name: p.type for p in u.definition.params}
     if u.is_reverse:
-        body = closed(body, params, ("Y", *params))
+        body = closed(body, params, (made.first, *params))
     return replace(u.definition, body=body, block=False)

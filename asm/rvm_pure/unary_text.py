@@ -24,8 +24,9 @@ from rvm_pure.unary import Primitive, Unary
 def text(u: Unary) -> str:
     """The text of a unary form."""
     d = u.definition
-    params = ", ".join(f"{p.name}: {p.type}" for p in d.params)
-    lines = [f"unf {'reverse ' * u.is_reverse}{d.name.text}({params}) ="]
+    spelled = Printer().spelled
+    params = ", ".join(f"{spelled(p.name)}: {p.type}" for p in d.params)
+    lines = [f"unf {'reverse ' * u.is_reverse}{spelled(d.name.text)}({params}) ="]
     m = len(d.params)
     for line in u.lines:
         own = primitive(line)

@@ -16,11 +16,24 @@ NAMES = ("x", "y", "A", "B")
 """The parameters of every definition, two numbers and two arrays of one length."""
 
 
+_HIDDEN = {**dict.fromkeys("wspuz", "x"), **dict.fromkeys("yqv", "y"), "W": "AB"}
+"""The parameters that a name of a stem may hide."""
+
+
 class Writer:
     """Writes terms of a type in a context of variables; all choices follow from the seed."""
 
-    def __init__(self, seed: int, nesting: int = 2, more: bool = True, large: bool = False) -> None:
+    def __init__(
+        self,
+        seed: int,
+        nesting: int = 2,
+        more: bool = True,
+        large: bool = False,
+        hiding: bool = False,
+    ) -> None:
         self.r = random.Random(seed)
+        self.hiding = hiding
+        """Whether names are bound again, also those of parameters."""
         self.large = large
         """Whether values may overflow, of exponentials, products and large constants."""
         self.nesting = nesting
@@ -30,7 +43,10 @@ class Writer:
         self.count = 0
 
     def new(self, stem: str) -> str:
+        """A name to bind, another for each stem of a pattern; it may hide one of its type."""
         self.count += 1
+        if self.hiding and stem in _HIDDEN and self.r.random() < 0.6:
+            return self.r.choice(_HIDDEN[stem])
         return f"{stem}{self.count}"
 
     def definition(self, size: int = 4) -> str:
@@ -208,7 +224,8 @@ def case(seed: int) -> Case:
     rng = np.random.default_rng(seed)
     core, large, n = seed % 3 == 0, seed % 5 == 4, (0, 1, 2, 5)[seed // 5 % 4]
     scale = float(10 ** rng.choice([0, 2.3, 2.9, 100, 160, 300])) if large else 1.0
-    text = Writer(seed, more=not core, large=large).definition(2 + seed % 7 % 5)
+    writer = Writer(seed, more=not core, large=large, hiding=seed % 4 == 2)
+    text = writer.definition(2 + seed % 7 % 5)
     x, y = (float(v) for v in rng.normal(size=2) * scale)
     given = {"x": x, "y": y, "A": rng.normal(size=n) * scale, "B": rng.normal(size=n) * scale}
     return Case(text, given, n, core and not large, large)

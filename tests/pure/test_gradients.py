@@ -116,6 +116,31 @@ def test_gradients_of_random_terms_are_those_of_sixty_digits(part: int) -> None:
         agree(seed, jax=False)
 
 
+@pytest.mark.parametrize("seed", [10, 46, 58, 62])
+def test_a_name_that_hides_a_parameter_is_another_variable(seed: int) -> None:
+    """In these terms the adjoints of both would otherwise be taken for one."""
+    agree(seed, jax=False)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "let x = sin(x) * y in let y = x * x + exp(x) in x * y * y + x",
+        "let (x, y) = loop (x, y) = (x, y) for i < 3 do let y = y - x * 0.1 in (x + y, y) in x * y",
+        "let A = map (x. x * y) A in let y = sum(A) * y in sum(map (y. y * sin(y)) A) * y * x",
+        "let n = x * x in sum(A) * n * f64(len(A)) + y",
+    ],
+)
+def test_every_form_of_a_derivative_tells_a_hidden_name_from_the_one_that_hides_it(
+    body: str,
+) -> None:
+    f = functions(f"def f(x: f64, y: f64, A: f64[n], B: f64[n]) = {body}")["f"]
+    given = {"x": 0.3, "y": 1.7, "A": np.array([0.2, 0.5]), "B": np.zeros(2)}
+    exact = oracle.exact_gradient(f.definition.body, {**given, "n": 2}, NAMES)
+    for form in ("rasm", "gradient", "direct"):
+        assert oracle.apart(f.by(form).grad(**given), exact) < 1e-13
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("part", range(100))
 def test_gradients_of_ten_thousand_random_terms_are_those_by_other_means(part: int) -> None:

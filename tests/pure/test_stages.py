@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,17 @@ from pure.oracle import gradient as complex_step
 from pure.values import evaluate
 from rvm_asm.program import Declarations
 from rvm_pure import PureFunction, functions
+from rvm_pure.gradient import simple
 from rvm_pure.lexer import lex
+from rvm_pure.parser import WORDS_OF_TERMS
 from rvm_pure.printer import definition
 from rvm_pure.reader import TextParser
-from rvm_pure.stages import LINES, STAGES
+from rvm_pure.stages import LINES, STAGES, UNARY
+from rvm_pure.unary import rebuilt
+from rvm_pure.unary_text import read_unary
 from tools.running import rvm as command
 
+import rvm
 from rvm.faults import AssemblyError, MachineError, UsageError
 
 ARTICLE = """
@@ -354,3 +360,118 @@ def test_stages_print_as_they_were_read(name: str) -> None:
             assert "func " in functions(text)[f.name].stage("rasm")
             seen += 1
     assert seen >= 2
+
+
+TUPLES = [
+    "def f(p: (f64, f64)) = fst p * snd p + sin(fst p)",
+    "def f(x: f64, p: (f64, f64)) = let (a, b) = p in a * exp(b) + x",
+    "def f(p: (f64, i64), q: ((f64, f64), f64), n: i64) ="
+    " fst p * snd (fst q) + snd q ** snd p + f64(n) * fst p",
+    "def f(p: ((f64, f64), bool), x1: (f64, f64)) = fst (fst p) / snd x1 + fst x1 * fst (fst p)",
+]
+
+
+def nested(t: Any, leaf: Any) -> Any:
+    """A value of a type, of what `leaf` gives for each of its numbers."""
+    return tuple(nested(item, leaf) for item in t.items) if hasattr(t, "items") else leaf(t)
+
+
+def numbers(v: Any) -> list[Any]:
+    """The numbers of nested tuples, in order."""
+    return [x for item in v for x in numbers(item)] if isinstance(v, tuple) else [v]
+
+
+@pytest.mark.parametrize("text", TUPLES)
+def test_lines_of_tuples_have_the_derivatives_of_their_numbers(text: str) -> None:
+    """Of random inputs: along a random direction, and by each number, as differences have them."""
+    f = functions(text)["f"]
+    rng = np.random.default_rng(1)
+    real = {"f64": lambda: float(rng.uniform(0.5, 2)), "i64": lambda: 3, "bool": lambda: True}
+    kinds = [p.type for p in f.definition.params]
+    at = [nested(t, lambda s: real[str(s)]()) for t in kinds]
+
+    def moved(along: list[Any], h: float) -> Any:
+        steps = iter(numbers(tuple(along)))
+
+        def step(v: Any) -> Any:
+            d = next(steps)
+            return v + h * d if isinstance(v, float) else v
+
+        return f(*[step(v) if not isinstance(v, tuple) else apply(step, v) for v in at])
+
+    def apply(fn: Any, v: Any) -> Any:
+        return tuple(apply(fn, x) for x in v) if isinstance(v, tuple) else fn(v)
+
+    def slope(along: list[Any]) -> float:
+        return float(moved(along, 1e-6) - moved(along, -1e-6)) / 2e-6
+
+    for stage in ("anf", "dup"):
+        assert functions(f.stage(stage))["f"](*at) == f(*at)
+    active = [k for k, t in enumerate(kinds) if str(t) != "i64"]
+    along = [nested(t, lambda s: real[str(s)]()) for t in kinds]
+    forward = functions(f.stage("forward"))["f"]
+    value, tangent = forward(*at, *(along[k] for k in active))
+    assert value == f(*at)
+    assert tangent == pytest.approx(slope(along), rel=1e-8)
+    back = functions(f.stage("reverse"))["f"](*at, 2.0)
+    assert back[0] == f(*at)
+    found = iter(numbers(back[1:]))
+    for k in active:
+        for j, v in enumerate(numbers(at[k])):
+            got = next(found)
+            if not isinstance(v, float):
+                assert got == 0
+                continue
+            unit = [nested(t, lambda s: 0.0) for t in kinds]
+            ones = iter([0.0] * j + [1.0] + [0.0] * len(numbers(at[k])))
+            unit[k] = nested(kinds[k], lambda s, ones=ones: next(ones))
+            assert got == pytest.approx(2 * slope(unit), rel=1e-7, abs=1e-9)
+
+
+def test_a_tuple_of_numbers_is_a_line_of_several_values() -> None:
+    f = functions("def f(p: (f64, f64), x: f64) = (snd p * x, fst p)")["f"]
+    assert f((2.0, 3.0), 5.0) == functions(f.stage("anf"))["f"]((2.0, 3.0), 5.0) == (15.0, 2.0)
+    with pytest.raises(AssemblyError, match="a tuple is not a line"):
+        functions("def f(x: f64) = ((x, x), x)")["f"].stage("anf")
+
+
+WORDS = sorted({*WORDS_OF_TERMS, "sin", "cos", "exp", "sum", "len", "Y", "y1", "o", "ef", "up"})
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_names_that_are_words_or_functions_are_read_back(name: str) -> None:
+    """As a parameter, as the definition itself, and as the stem of the names of derivatives."""
+    written = f"`{name}`"
+    texts = [
+        f"def f({written}: f64, y: f64) = let {written} = sin({written}) * y in exp({written}) / y",
+        f"def {written}(x: f64, y: f64) = sin(x) * exp(y) * cos(x)",
+        f"def f({written}: f64[n], y: f64) ="
+        f" foldl (s, {written}. s * y + sin {written}) y {written}",
+    ]
+    for text in texts:
+        (f,) = functions(text).values()
+        at = (np.array([0.3, 0.6]) if "f64[n]" in text else 0.3, 1.7)
+        value = f(*at)
+        for stage in STAGES:
+            if stage in (*LINES, *UNARY) and "foldl" in text:
+                continue
+            found = f.stage(stage)
+            if stage == "rasm":
+                assert rvm.assemble(found)[f.name](0.0, *at)["out"] == pytest.approx(value)
+                continue
+            if stage in UNARY:
+                found = definition(simple(rebuilt(read_unary(found))))
+            (again,) = functions(found).values()
+            more = {"forward": (1.0, 0.0), "reverse": (1.0,)}.get(stage, ())
+            got = again(*at, *more) if stage != "direct" else None
+            if stage == "gradient":
+                assert apart(got, f.grad(*at)) < 1e-14
+            elif got is not None:
+                assert (got if not isinstance(got, tuple) else got[0]) == pytest.approx(value)
+
+
+def test_a_word_in_backquotes_is_no_function() -> None:
+    with pytest.raises(AssemblyError, match=r"(?s)A062.*in backquotes"):
+        functions("def f(map: f64) = map")
+    f = functions("def f(`sin`: f64) = `sin` + sin(`sin`)\ndef g(x: f64) = `f`(x) * f(x)")
+    assert f["g"](0.5) == pytest.approx((0.5 + math.sin(0.5)) ** 2)

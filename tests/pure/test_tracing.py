@@ -512,3 +512,20 @@ def test_parameters_are_passed_as_python_passes_them() -> None:
         np.testing.assert_array_equal(rvm.pure(f, x="f64[n]", a="f64")(X, 2.0), X * 2 + more)
     last = rvm.pure(lambda x: rvm.pure.update(x, -1, 7.0), x="f64[n]")
     np.testing.assert_array_equal(last(X), [*X[:-1], 7.0])
+
+
+CONSTANTS = [1.5, math.inf, -0.0, 2, True, 1 - 2j, complex(math.inf, 1), np.float64(0.1)]
+CONSTANTS += [np.float32(0.1), np.int64(-3), np.uint8(200), np.bool_(True), np.complex128(2 + 1j)]
+
+
+@pytest.mark.parametrize("c", CONSTANTS, ids=repr)
+def test_constants_are_written_as_numbers_whatever_their_class(c: Any) -> None:
+    """A number of NumPy may be one of Python's too, which prints itself otherwise."""
+    made = [lambda x: x * c, lambda x: (x, c), lambda x: rvm.pure.where(x > 0, x * c, x * c)]
+    for f in made:
+        traced = rvm.pure(f, x=f64)
+        want = f(np.float64(2.5)) if f is not made[2] else np.float64(2.5) * c
+        (again,) = functions(traced.stage("source")).values()
+        assert np.array_equal(again(2.5), want, equal_nan=True)
+        out = rvm.assemble(traced.stage("rasm"))
+        assert out.program.functions
