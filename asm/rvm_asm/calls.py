@@ -266,10 +266,7 @@ class Calls(Specialising):
         return name, stat.args
 
     def _flat_call(
-        self,
-        stat: Invoke,
-        signature: tuple[tuple[str, Binding], ...],
-        said: Sequence[Said],
+        self, stat: Invoke, signature: tuple[tuple[str, Binding], ...], said: Sequence[Said]
     ) -> list[tuple[list[Expr] | None, list[Slot]]]:
         """For each argument its leaves, if it is a record, and the parameter's registers."""
         name = stat.callee.text

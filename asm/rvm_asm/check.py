@@ -43,12 +43,7 @@ def report_findings(
         if emitter is None:
             start, end = _generated(program, finding, emitters, report)
             report.error(
-                finding.code,
-                finding.message,
-                start,
-                end,
-                notes=finding.notes,
-                hint=finding.hint,
+                finding.code, finding.message, start, end, notes=finding.notes, hint=finding.hint
             )
         else:
             with report.within(emitter.func, emitter.instance):

@@ -10,15 +10,7 @@ from rvm.numbers import system
 from rvm.types import elem_of
 from rvm_asm.generics import FUNCTION
 from rvm_asm.iterations import Iterations
-from rvm_asm.nodes import (
-    Application,
-    Declared,
-    LikeRef,
-    Node,
-    Operator,
-    Ref,
-    Word,
-)
+from rvm_asm.nodes import Application, Declared, LikeRef, Node, Operator, Ref, Word
 from rvm_asm.stats import AllocStat, Invoke, OpStat, Replace, Stat
 
 

@@ -133,12 +133,7 @@ class Includes:
         hint = "paths are relative to the including file, then to the include path"
         if name.startswith("std/"):
             hint = f"the library has {', '.join(library())}"
-        raise Refused(
-            "A012",
-            f"the file {name!r} can't be read",
-            hint,
-            f"looked in {looked}",
-        )
+        raise Refused("A012", f"the file {name!r} can't be read", hint, f"looked in {looked}")
 
     def _contents(self, path: Path, name: str) -> bytes | None:
         """The bytes of a regular file; None if it is not there."""

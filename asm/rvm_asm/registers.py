@@ -301,9 +301,7 @@ class RegisterWriter:
             known = [*SCALARS, "stack", *self.records, *types]
             if written.is_function:
                 self.problem(
-                    "A011",
-                    "functions are parameters of functions, and nothing else",
-                    written,
+                    "A011", "functions are parameters of functions, and nothing else", written
                 )
             if name == "stack":
                 self.problem("A011", "a stack names its elements", written, "`stack[f64]`")

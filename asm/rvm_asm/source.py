@@ -30,12 +30,7 @@ class SourceFile:
     __slots__ = ("base", "index", "name", "starts", "text", "words")
 
     def __init__(
-        self,
-        name: str,
-        text: str,
-        base: int,
-        index: int,
-        words: Callable[[str], str] | None = None,
+        self, name: str, text: str, base: int, index: int, words: Callable[[str], str] | None = None
     ) -> None:
         self.name = name
         self.words = words

@@ -201,13 +201,7 @@ class From(Stat):
     __slots__ = ("again", "body", "entry", "until")
 
     def __init__(
-        self,
-        entry: Node,
-        body: list[Stat],
-        again: list[Stat],
-        until: Node,
-        start: int,
-        end: int,
+        self, entry: Node, body: list[Stat], again: list[Stat], until: Node, start: int, end: int
     ) -> None:
         super().__init__(start, end)
         self.entry = entry

@@ -345,9 +345,7 @@ class ValueReader:
             target = binding.node
             if not isinstance(target, Ref):
                 self.reject(
-                    "A052",
-                    f"`{node.name}` stands for an expression here, which has no parts",
-                    node,
+                    "A052", f"`{node.name}` stands for an expression here, which has no parts", node
                 )
             outer, self.scope = self.scope, binding.scope
             try:

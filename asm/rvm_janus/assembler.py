@@ -52,12 +52,7 @@ def load(
 
 
 def rasm(
-    text: str,
-    name: str = "<text>",
-    *,
-    dialect: str = "",
-    width: int = 32,
-    positions: bool = True,
+    text: str, name: str = "<text>", *, dialect: str = "", width: int = 32, positions: bool = True
 ) -> str:
     """The program of a Janus text in the assembly language; it assembles to the same bytes."""
     declarations, _ = _read(text, name, dialect, width)

@@ -6,14 +6,7 @@ from rvm_asm.cursor import Bad
 from rvm_asm.lexer import NAME
 from rvm_asm.messages import did_you_mean
 from rvm_asm.nodes import Lit, Node, Operator, Ref, Word
-from rvm_asm.stats import (
-    Arm,
-    From,
-    IfStat,
-    Invoke,
-    OpStat,
-    Stat,
-)
+from rvm_asm.stats import Arm, From, IfStat, Invoke, OpStat, Stat
 
 from rvm_janus.effects import EffectParser
 from rvm_janus.expressions import JANA_WORDS

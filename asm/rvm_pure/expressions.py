@@ -235,10 +235,7 @@ def indexed(of: Ref, indices: list[Node]) -> Ref:
         steps, last = list(of.steps[:-1]), of.steps[-1]
         assert isinstance(last, Sub)
         return Ref(
-            of.name,
-            (*steps, Sub([*last.items, *indices], last.start, last.end)),
-            of.start,
-            of.end,
+            of.name, (*steps, Sub([*last.items, *indices], last.start, last.end)), of.start, of.end
         )
     return Ref(of.name, (*of.steps, Sub([*indices], of.start, of.end)), of.start, of.end)
 

@@ -23,17 +23,7 @@ from rvm.types import BOOL, F64, I64, Scalar
 from rvm_pure import gradient as gradients
 from rvm_pure.account import Account, Row, run_of, run_with_adjoints
 from rvm_pure.assembler import read
-from rvm_pure.choice import (
-    FORMS,
-    MODE,
-    MOST_STEPS,
-    Choice,
-    Form,
-    choose,
-    derived,
-    forms,
-    nominal,
-)
+from rvm_pure.choice import FORMS, MODE, MOST_STEPS, Choice, Form, choose, derived, forms, nominal
 from rvm_pure.cost import Cost, kappa, nesting
 from rvm_pure.deep import deep
 from rvm_pure.definition import Definition

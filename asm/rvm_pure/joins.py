@@ -154,9 +154,7 @@ def diagonal_or_matrix(x: Any) -> Any:
     if x.ndim != 1:
         return diagonal(x)
     return built(
-        x,
-        lengths(x) * 2,
-        lambda ks: If(Op("==", tuple(ks)), Index(x.term, (ks[0],)), Num(0)),
+        x, lengths(x) * 2, lambda ks: If(Op("==", tuple(ks)), Index(x.term, (ks[0],)), Num(0))
     )
 
 

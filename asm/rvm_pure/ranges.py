@@ -10,18 +10,7 @@ from dataclasses import replace
 
 from rvm.expr import MIRRORED
 from rvm.types import BOOL, I64
-from rvm_pure.terms import (
-    If,
-    Let,
-    Num,
-    Op,
-    Term,
-    Var,
-    binders,
-    free,
-    rebuild,
-    walk,
-)
+from rvm_pure.terms import If, Let, Num, Op, Term, Var, binders, free, rebuild, walk
 
 MOST_PIECES = 6
 """The most loops that one becomes."""

@@ -50,10 +50,7 @@ class Straight:
     outputs: tuple[Var, ...]
 
     def made(
-        self,
-        lines: Sequence[Line],
-        outputs: Sequence[Term],
-        more: Sequence[Param] = (),
+        self, lines: Sequence[Line], outputs: Sequence[Term], more: Sequence[Param] = ()
     ) -> Definition:
         """A definition with other lines and values, and more parameters."""
         body: Term = tup(outputs)

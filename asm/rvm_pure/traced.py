@@ -228,8 +228,7 @@ class Traced:
         if not keys:
             return self
         fn = self.recorder.function(
-            [element_type(self.term)],
-            lambda row: term_of(value_of(self.recorder, row)._part(keys)),
+            [element_type(self.term)], lambda row: term_of(value_of(self.recorder, row)._part(keys))
         )
         out = self._new(Each(fn, (self.term,)))
         out.is_shared = True

@@ -17,12 +17,7 @@ from rvm.isa.functions.conversions import conversion_target
 from rvm.library.vocabulary import ArrayWord, StackWord
 from rvm_python.table import type_named
 
-_SIGNS: dict[type[ast.AST], str] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.FloorDiv: "//",
-}
+_SIGNS: dict[type[ast.AST], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//"}
 
 
 class WrongType(Exception):

@@ -9,15 +9,7 @@ from typing import Any
 
 from rvm_asm.names import quoted
 from rvm_asm.nodes import Application, Lit, Node, Operator, Word
-from rvm_asm.stats import (
-    Arm,
-    For,
-    IfStat,
-    Routine,
-    Stat,
-    Undo,
-    While,
-)
+from rvm_asm.stats import Arm, For, IfStat, Routine, Stat, Undo, While
 
 from rvm.codes.words import unused
 from rvm.library import vocabulary

@@ -245,9 +245,7 @@ class Expressions(Names):
             self.refuse("A044", f"`{ast.unparse(f)}` takes {many} here, not {len(args)}", e)
         if e.keywords:
             self.refuse(
-                UNREAD,
-                f"`{ast.unparse(f)}` takes no `{e.keywords[0].arg}=` here",
-                e.keywords[0],
+                UNREAD, f"`{ast.unparse(f)}` takes no `{e.keywords[0].arg}=` here", e.keywords[0]
             )
         if name in ("top", "empty") and args:
             self.stacks.add(root(args[0]))

@@ -203,10 +203,7 @@ _WORDS = (
     ),
     (r"^(the stack `[^`]+`) is freed while", r"\1 ends while"),
     ("that the instruction uses", "that the statement uses"),
-    (
-        r"`undo (\w+)` after the last use: the routine",
-        r"`\1.undo()` after the last use: the block",
-    ),
+    (r"`undo (\w+)` after the last use: the routine", r"`\1.undo()` after the last use: the block"),
     (r"`push x, s`", "`rvm.push(x, s)`"),
     (r"`pop x, s`", "`rvm.pop(x, s)`"),
     (r"; use `while` to count otherwise", "; use `while rvm.loop(p, q):` to count otherwise"),

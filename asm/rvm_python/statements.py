@@ -8,14 +8,7 @@ from typing import NoReturn
 
 from rvm_asm.names import quoted
 from rvm_asm.nodes import Declared, Node, Word
-from rvm_asm.stats import (
-    AllocStat,
-    EffectStat,
-    Extern,
-    Invoke,
-    OpStat,
-    Stat,
-)
+from rvm_asm.stats import AllocStat, EffectStat, Extern, Invoke, OpStat, Stat
 
 from rvm.codes.words import unused
 from rvm.stmt import BACKWARD, FORWARD

@@ -151,11 +151,7 @@ class _Reader:
             elem = Scalar(strings[name], frac)
         except ValueError:
             raise BytecodeError("B008", unsound) from None
-        made: dict[int, RegisterType] = {
-            SCALAR: elem,
-            ARRAY: Array(elem, rank),
-            STACK: Stack(elem),
-        }
+        made: dict[int, RegisterType] = {SCALAR: elem, ARRAY: Array(elem, rank), STACK: Stack(elem)}
         t = made.get(kind)
         _check(
             t is not None and is_type(t) and zero == 0 and (rank == 0 or kind == ARRAY),

@@ -354,10 +354,7 @@ class DirectGradient:
 
 
 def direct_vjp(
-    target: Target,
-    seeds: Mapping[str, Any],
-    inputs: Mapping[str, Any],
-    wrt: Collection[str] | None,
+    target: Target, seeds: Mapping[str, Any], inputs: Mapping[str, Any], wrt: Collection[str] | None
 ) -> Result | None:
     """The inputs' adjoints from those of the results; None where it does not apply."""
 

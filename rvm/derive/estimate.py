@@ -25,15 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.derive.evidence import (
-    SEEDS,
-    Duals,
-    Evidence,
-    held_at_end,
-    muted,
-    otherwise,
-    raw_size,
-)
+from rvm.derive.evidence import SEEDS, Duals, Evidence, held_at_end, muted, otherwise, raw_size
 from rvm.derive.gate import (
     NONE,
     Finals,
@@ -48,14 +40,7 @@ from rvm.derive.held import largest_held
 from rvm.expr import Place
 from rvm.faults import RvmError
 from rvm.numbers import system
-from rvm.numbers.rounding import (
-    CLEAR,
-    DIRECTIONS,
-    INFINITY,
-    NEGLIGIBLE,
-    ULPS,
-    agreement_limit,
-)
+from rvm.numbers.rounding import CLEAR, DIRECTIONS, INFINITY, NEGLIGIBLE, ULPS, agreement_limit
 from rvm.program import Function, Program
 from rvm.run.raw import Run
 from rvm.run.transaction import Check

@@ -126,12 +126,7 @@ def limit_of(t: Scalar, exactly: bool) -> float:
 
 
 def _near(
-    function: Function,
-    k: int,
-    begun: Any,
-    back: Any,
-    exactly: bool,
-    held: float = 0.0,
+    function: Function, k: int, begun: Any, back: Any, exactly: bool, held: float = 0.0
 ) -> NDArray[np.bool_]:
     t = function.registers[k].type
     elem = elem_of(t)

@@ -55,12 +55,7 @@ class Pullback:
     `watch` surrounds the runs.
     """
 
-    def __init__(
-        self,
-        target: Target,
-        inputs: Mapping[str, Any],
-        watch: Watch = unwatched,
-    ) -> None:
+    def __init__(self, target: Target, inputs: Mapping[str, Any], watch: Watch = unwatched) -> None:
         self.watch = watch
         self.target = target
         self.options = target.options

@@ -116,9 +116,7 @@ class LaneGradient:
                 not 0 <= i < n for i, n in zip(index, shape, strict=True)
             ):
                 raise InputError(
-                    "I008",
-                    f"`{self.loss}` is outside the array",
-                    values={"shape": list(shape)},
+                    "I008", f"`{self.loss}` is outside the array", values={"shape": list(shape)}
                 )
 
     def _note_losses(self, out: list[Any]) -> None:

@@ -40,10 +40,7 @@ Parts = Mapping[tuple[int, int], Any]
 
 
 def jacobian(
-    target: Target,
-    of: Collection[str] | None,
-    wrt: Collection[str] | None,
-    inputs: Seeds,
+    target: Target, of: Collection[str] | None, wrt: Collection[str] | None, inputs: Seeds
 ) -> Result:
     """First derivatives: `j[y][x]` has the shape of the result `y` followed by that of `x`.
 

@@ -70,10 +70,7 @@ def by_field(layout: Layout, shown: Callable[[int], Any]) -> Any:
 
 
 def named_duals(
-    function: Function,
-    duals: Mapping[int, Any],
-    info: Told,
-    wrt: Collection[str] | None = None,
+    function: Function, duals: Mapping[int, Any], info: Told, wrt: Collection[str] | None = None
 ) -> Result:
     """Duals by parameter register as a result by parameter, all or those in `wrt`."""
 

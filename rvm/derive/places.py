@@ -100,9 +100,7 @@ def _layout(function: Function, path: str) -> Layout:
         if name not in known:
             names = f"its {kind}s: {', '.join(known)}" if known else f"`{owner}` is not a record"
             raise InputError(
-                "I008",
-                f"`{owner}` has no {kind} `{name}`",
-                hint=instead(name, known, names),
+                "I008", f"`{owner}` has no {kind} `{name}`", hint=instead(name, known, names)
             )
         layout = known[name]
         owner, kind = name if kind == "parameter" else f"{owner}.{name}", "field"

@@ -246,12 +246,7 @@ def _wide(x: Any) -> Any:
 
 
 def _other(
-    state: State,
-    sys: NumberSystem,
-    name: str,
-    held: Any,
-    expected: Any,
-    notes: tuple[str, ...],
+    state: State, sys: NumberSystem, name: str, held: Any, expected: Any, notes: tuple[str, ...]
 ) -> InvertibilityError:
     back = state.top.code.undo
     return InvertibilityError(

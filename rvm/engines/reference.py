@@ -16,15 +16,7 @@ from rvm.engines.disagreement import Jumps
 from rvm.engines.effects import perform
 from rvm.engines.evaluate import evaluate, find
 from rvm.engines.freed import misheld, not_returned
-from rvm.engines.heap import (
-    drop_array,
-    forget,
-    make_array,
-    pop,
-    push,
-    residue,
-    room,
-)
+from rvm.engines.heap import drop_array, forget, make_array, pop, push, residue, room
 from rvm.engines.log import keep, taken
 from rvm.engines.memory import check_clashes, lengths, store
 from rvm.engines.strict import strictly
@@ -44,20 +36,7 @@ from rvm.numbers.base import NumberSystem, differing
 from rvm.numbers.rounding import INFINITY, TURNED, allowance, drift_of, passed_drift
 from rvm.program import Register
 from rvm.state import FRAME_BYTES, NESTED, SCALAR_BYTES, Frame, State, words
-from rvm.stmt import (
-    FORWARD,
-    Alloc,
-    Branch,
-    Call,
-    Drop,
-    Effect,
-    Free,
-    Fresh,
-    Land,
-    Pop,
-    Push,
-    Stmt,
-)
+from rvm.stmt import FORWARD, Alloc, Branch, Call, Drop, Effect, Free, Fresh, Land, Pop, Push, Stmt
 from rvm.types import Array, Scalar, Stack, elem_of
 from rvm.verify.text import show
 
@@ -345,8 +324,7 @@ def _pop(state: State, popped: Pop, frame: Frame, logged: bool) -> None:
         raise error
     if not regs[stack.reg]:
         raise InvertibilityError(
-            "R006",
-            "running back, the stack of a `push` is empty" if back else "the stack is empty",
+            "R006", "running back, the stack of a `push` is empty" if back else "the stack is empty"
         )
     state.account.drift = max(state.account.drift, drift)
     if logged:

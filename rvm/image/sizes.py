@@ -28,20 +28,7 @@ from rvm.isa.typing import apply
 from rvm.numbers import system
 from rvm.numbers.rounding import PASSED, RETURN_GAPS
 from rvm.program import Function, Program, Register
-from rvm.stmt import (
-    Alloc,
-    Call,
-    Exchange,
-    Fresh,
-    Held,
-    Map,
-    Pop,
-    Push,
-    Stmt,
-    Update,
-    When,
-    writes,
-)
+from rvm.stmt import Alloc, Call, Exchange, Fresh, Held, Map, Pop, Push, Stmt, Update, When, writes
 from rvm.transform.duals import reachable
 from rvm.transform.ends import Ends
 from rvm.types import BOOL, C128, F64, I64, Array, Scalar, Stack, ValueType, elem_of, rank_of

@@ -127,10 +127,7 @@ class Operators:
                 hint="operators stay for the life of the process: choose another name",
             )
         op = self.torch.library.custom_op(
-            name,
-            lambda *t: shaped(real(*t)),
-            mutates_args=(),
-            schema=f"({inside}) -> {outside}",
+            name, lambda *t: shaped(real(*t)), mutates_args=(), schema=f"({inside}) -> {outside}"
         )
         op.register_fake(lambda *t: shaped(fake(*t)))
         self.made[name] = lambda *t: _tuple(op(*t))

@@ -232,11 +232,7 @@ class Port:
         return value.item() if isinstance(value, (np.ndarray, np.generic)) else value
 
     def _run(
-        self,
-        program: Program,
-        name: str,
-        values: Mapping[int, Any],
-        log: Residue | None = None,
+        self, program: Program, name: str, values: Mapping[int, Any], log: Residue | None = None
     ) -> Machine:
         """Run a function on raw values by register; arrays that it changes are copied first.
 

@@ -193,9 +193,7 @@ class Objective:
                 at = ", ".join(map(str, self._loss.index))
                 name = self._port.name(self._loss.slot)
                 raise InputError(
-                    "I008",
-                    f"`{name}[{at}]` is outside the array",
-                    values={"shape": list(shape)},
+                    "I008", f"`{name}[{at}]` is outside the array", values={"shape": list(shape)}
                 )
             self._last = last = (key, inputs, finals)
         return last[1], last[2]

@@ -27,8 +27,7 @@ def check(
     if len(tensors) != len(ported.inputs):
         names = ", ".join(map(ported.name, ported.inputs))
         raise UsageError(
-            "U005",
-            f"`{name}` takes {len(ported.inputs)} tensors ({names}), not {len(tensors)}",
+            "U005", f"`{name}` takes {len(ported.inputs)} tensors ({names}), not {len(tensors)}"
         )
     for k, tensor in zip(ported.inputs, tensors, strict=True):
         said = f"`{ported.name(k)}` is {with_article(ported.type_text(k))}: it takes a tensor"

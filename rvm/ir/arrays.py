@@ -379,8 +379,7 @@ def _count_differing(b: Builder, held: View, test: Callable[[Parts], Node]) -> N
     count = b.variable(I64, "v")
     b.set(count, b.i64(0))
     b.nest(
-        held.dims,
-        lambda i: b.add_to(count, b.op("zext", test(read(b, at(b, held, i))), kind=I64)),
+        held.dims, lambda i: b.add_to(count, b.op("zext", test(read(b, at(b, held, i))), kind=I64))
     )
     _erase_many(b, count, held.elem)
 

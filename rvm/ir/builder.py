@@ -19,12 +19,7 @@ from rvm.ir.items import TRUE as TRUE
 from rvm.ir.items import Indices as Indices
 from rvm.ir.items import Operations, Parts
 from rvm.ir.kind import ANYWHERE, INNER, Kind
-from rvm.ir.node import (
-    I64,
-    Block,
-    Node,
-    Var,
-)
+from rvm.ir.node import I64, Block, Node, Var
 from rvm.ir.oneway import OneWay
 from rvm.program import Function
 from rvm.stmt import Stmt
@@ -63,10 +58,7 @@ class Builder(Operations):
     flow: Flow
 
     def __init__(
-        self,
-        function: Function,
-        kind: Kind,
-        varying: Collection[int] | None = None,
+        self, function: Function, kind: Kind, varying: Collection[int] | None = None
     ) -> None:
         super().__init__()
         self.function = function

@@ -218,10 +218,7 @@ class Counters:
 
 
 def lengths(
-    code: Code,
-    place: Place,
-    held: Callable[[int, int], Any],
-    between: Callable[[Span, Any], Any],
+    code: Code, place: Place, held: Callable[[int, int], Any], between: Callable[[Span, Any], Any]
 ) -> list[Any]:
     """The lengths of an array place: numbers where they follow from the text.
 

@@ -101,11 +101,7 @@ def _place_in_part(b: Builder, which: str, kind: str, count: Node, element: Elem
 
 
 def _place(
-    b: Builder,
-    same: Callable[[Node], Node],
-    shape: Sequence[Node],
-    element: Element,
-    first: bool,
+    b: Builder, same: Callable[[Node], Node], shape: Sequence[Node], element: Element, first: bool
 ) -> Node:
     """The position in C order of the first or last of the elements that are the `same`."""
     place = b.variable(I64, "place")

@@ -15,14 +15,7 @@ from rvm.expr import LENGTHS, Apply, Const, Expr, Index, Place, Span, reads
 from rvm.image import Code
 from rvm.ir.flow import Cycle, Flow
 from rvm.ir.jam import Jam, Rounds, jam
-from rvm.ir.loop_facts import (
-    MAX_STEP,
-    bound,
-    live_at,
-    step_of,
-    touched,
-    wraps,
-)
+from rvm.ir.loop_facts import MAX_STEP, bound, live_at, step_of, touched, wraps
 from rvm.ir.vacant import Vacant, stored
 from rvm.stmt import Alloc, Free, writes
 from rvm.types import I64, Array, Scalar

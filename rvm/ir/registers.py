@@ -217,10 +217,7 @@ def stop(b: FunctionBuilder) -> None:
         base, first = b.given(ROW), 0
         b.write_field(context.PC, b.get(b.position))
     else:
-        base, first = (
-            b.helper("malloc", PTR, b.i64(8 * (context.HEADER + count))),
-            context.HEADER,
-        )
+        base, first = (b.helper("malloc", PTR, b.i64(8 * (context.HEADER + count))), context.HEADER)
         lost, held_label = b.fresh("lost"), b.fresh("held")
         b.fork(b.op("eq", base, constant(None, PTR)), lost, held_label, unlikely=True)
         b.block(lost)

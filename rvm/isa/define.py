@@ -250,9 +250,7 @@ def _operands(body: Callable[..., Any], name: str) -> tuple[Operand, ...]:
         kind = kinds[0] if kinds else "T"
         if base not in (Mut, Use) or (kind not in ("T", "angle") and kind not in CLASSES):
             raise DefinitionError(
-                "D003",
-                f"operand `{p}` of `{name}` is annotated neither Mut nor Use",
-                hint=ANNOTATE,
+                "D003", f"operand `{p}` of `{name}` is annotated neither Mut nor Use", hint=ANNOTATE
             )
         out.append(Operand(p, "mut" if base is Mut else "use", kind))
     return tuple(out)

@@ -195,10 +195,7 @@ def _data(row: OpRow, args: Sequence[Expr]) -> tuple[Expr, ...]:
                 )
             if is_count(args[k]):
                 _refuse(
-                    "only `push` and `pop` change the number of values on a stack",
-                    k,
-                    args,
-                    "A034",
+                    "only `push` and `pop` change the number of values on a stack", k, args, "A034"
                 )
     assert main.type is not None
     t = elem_of(main.type)
@@ -232,10 +229,7 @@ def _data(row: OpRow, args: Sequence[Expr]) -> tuple[Expr, ...]:
         if o.mode == "mut":
             if rank_of(node.type) != rank:
                 _refuse(
-                    f"the places have {rank} and {rank_of(node.type)} dimensions",
-                    k,
-                    args,
-                    "A042",
+                    f"the places have {rank} and {rank_of(node.type)} dimensions", k, args, "A042"
                 )
         else:
             if rank_of(node.type) > rank:
@@ -248,12 +242,7 @@ def _data(row: OpRow, args: Sequence[Expr]) -> tuple[Expr, ...]:
                     "reduce it first, for example with `sum(…)`",
                 )
             if not (o.kind in ("T", "angle") or not rank_of(node.type)):
-                _refuse(
-                    f"operand `{o.name}` of `{row.name}` must be a scalar",
-                    k,
-                    args,
-                    "A042",
-                )
+                _refuse(f"operand `{o.name}` of `{row.name}` must be a scalar", k, args, "A042")
         done.append(node)
     return tuple(done)
 
@@ -315,11 +304,7 @@ def _machine(row: OpRow, args: Sequence[Expr], registers: Sequence[Register]) ->
         value = as_real(written, typed(written, elem_of(t)), elem_of(t))
         assert value.type is not None
         if elem_of(value.type) != elem_of(t):
-            _refuse(
-                f"the value has the type {value.type}, not {elem_of(t)}",
-                1,
-                args,
-            )
+            _refuse(f"the value has the type {value.type}, not {elem_of(t)}", 1, args)
         if rank_of(value.type) > rank_of(t):
             _refuse(
                 f"a value of {count(rank_of(value.type), 'dimension')} does not fit "

@@ -90,10 +90,7 @@ _enter(
     lambda i: Call(i.symbol, i.args, False),
 )
 _enter(
-    "uncall",
-    "call",
-    "Undo a function: run it backwards.",
-    lambda i: Call(i.symbol, i.args, True),
+    "uncall", "call", "Undo a function: run it backwards.", lambda i: Call(i.symbol, i.args, True)
 )
 _enter("print", "", "Print a text, in the directions that its block names.", _effect)
 _enter("assert c:use:bool", "", "End the run with an error unless c holds.", _effect)

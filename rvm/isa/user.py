@@ -49,10 +49,7 @@ def apply(name: str, *args: Any) -> Expr:
 
 
 def function(
-    *,
-    name: str = "",
-    partials: Callable[..., tuple[Any, ...]] | None = None,
-    cost: str = "NLOPS",
+    *, name: str = "", partials: Callable[..., tuple[Any, ...]] | None = None, cost: str = "NLOPS"
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function in the function table, for programs to use by name.
 

@@ -85,10 +85,7 @@ class Function:
 
 
 def function(
-    name: str,
-    *kinds: str,
-    guard: Body | None = None,
-    cold: Function | None = None,
+    name: str, *kinds: str, guard: Body | None = None, cold: Function | None = None
 ) -> Callable[[Body], Function]:
     """Makes a function of a body; its arguments are floats unless kinds are given."""
 

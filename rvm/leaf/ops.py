@@ -315,23 +315,9 @@ for _op in (
         "complex_array({0}, {1})",
         lambda b, x, y: (x, y),
     ),
-    Op(
-        "lshr",
-        (I64, I64),
-        I64,
-        "lshr_i64({0}, {1})",
-        "lshr_array({0}, {1})",
-        "lshr",
-    ),
+    Op("lshr", (I64, I64), I64, "lshr_i64({0}, {1})", "lshr_array({0}, {1})", "lshr"),
     # The upper half of the product of two integers without a sign.
-    Op(
-        "umulh",
-        (I64, I64),
-        I64,
-        "umulh({0}, {1})",
-        "umulh_array({0}, {1})",
-        _high_product,
-    ),
+    Op("umulh", (I64, I64), I64, "umulh({0}, {1})", "umulh_array({0}, {1})", _high_product),
     Op(
         "ult",
         (I64, I64),
@@ -342,14 +328,7 @@ for _op in (
     ),
     # The number that the bits represent in another kind.
     Op("bits", (F64,), I64, "bits_of({0})", "{0}.view(dtype_i64)", "bitcast"),
-    Op(
-        "of_bits",
-        (I64,),
-        F64,
-        "float_of({0})",
-        "{0}.view(dtype_f64)",
-        "bitcast",
-    ),
+    Op("of_bits", (I64,), F64, "float_of({0})", "{0}.view(dtype_f64)", "bitcast"),
     # An integer as the nearest float; a float that is an integer below 2**63 in size.
     Op("float", (I64,), F64, "float({0})", "{0}.astype(dtype_f64)", "sitofp"),
     Op("int", (F64,), I64, "int({0})", "{0}.astype(dtype_i64)", cut(I64)),

@@ -56,12 +56,7 @@ class FunctionHandle:
     """
 
     def __init__(
-        self,
-        program: AnyProgram,
-        name: str,
-        *,
-        undo: bool = False,
-        options: Options | None = None,
+        self, program: AnyProgram, name: str, *, undo: bool = False, options: Options | None = None
     ) -> None:
         program = program_of(program)
         if name not in program:

@@ -91,13 +91,7 @@ LONGEST = 240
 """The largest length of an inline template; longer functions are called."""
 
 
-def coded(
-    name: str,
-    body: Body,
-    kinds: tuple[str, ...],
-    python: str = "",
-    numpy: str = "",
-) -> Code:
+def coded(name: str, body: Body, kinds: tuple[str, ...], python: str = "", numpy: str = "") -> Code:
     """The code of a function from its body over leaf operations, on arguments of these kinds.
 
     `name` is its name in generated source where it is too long to be inlined. `python` and `numpy`

@@ -253,6 +253,4 @@ UNARY: dict[str, Callable[[Pair], Value]] = {
     "lgamma": _lgamma,
     "digamma": _digamma,
 }
-BINARY: dict[str, Callable[[Pair, Pair], Value]] = {
-    "polygamma": _polygamma,
-}
+BINARY: dict[str, Callable[[Pair, Pair], Value]] = {"polygamma": _polygamma}

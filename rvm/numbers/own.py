@@ -64,10 +64,7 @@ OWN: dict[str, dict[str, tuple[str, str]]] = {
         "sign": ("", "np.sign({0})"),
         "square": ("", "np.square({0})"),
     },
-    "fixed": {
-        **EXTREMES,
-        "relu": ("", "np.maximum({0}, 0)"),
-    },
+    "fixed": {**EXTREMES, "relu": ("", "np.maximum({0}, 0)")},
     "log64": {},
     "c128": {
         # Products of NumPy's own may be fused.

@@ -126,10 +126,7 @@ def _passes(code: Code, bindings: Bindings) -> bool:
 
 
 def arm(
-    state: State,
-    armory: Armory,
-    roots: Mapping[int, Bindings],
-    extras: Mapping[int, Hashable],
+    state: State, armory: Armory, roots: Mapping[int, Bindings], extras: Mapping[int, Hashable]
 ) -> None:
     """Replace every frame's code by its armed variant.
 

@@ -319,12 +319,7 @@ def stored_as(sys: NumberSystem) -> tuple[str, ...]:
 
 
 def _check_stored(
-    wanted: str,
-    name: str,
-    value: np.ndarray[Any, Any],
-    sys: NumberSystem,
-    rank: int,
-    buffer: bool,
+    wanted: str, name: str, value: np.ndarray[Any, Any], sys: NumberSystem, rank: int, buffer: bool
 ) -> None:
     """Raise InputError I003 or I004 if an array has the wrong dtype or number of dimensions."""
     dtype = sys.dtype

@@ -102,12 +102,7 @@ class Machine:
         return made
 
     def _start(
-        self,
-        program: Program,
-        name: str,
-        undo: bool,
-        options: Options,
-        inputs: Mapping[str, Any],
+        self, program: Program, name: str, undo: bool, options: Options, inputs: Mapping[str, Any]
     ) -> None:
         if options.error:
             raise UsageError(

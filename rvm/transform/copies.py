@@ -97,10 +97,7 @@ def _is_inside(x: Place, element: Place) -> Expr:
     for axis, item in enumerate(index.items):
         assert isinstance(item, Expr)
         at = item if item.type == I64 else apply("i64", item)
-        found += [
-            apply("<=", Const(0, I64), at),
-            apply("<", at, apply("dim", x, Const(axis, I64))),
-        ]
+        found += [apply("<=", Const(0, I64), at), apply("<", at, apply("dim", x, Const(axis, I64)))]
     return reduce(lambda a, b: apply("and", a, b), found)
 
 

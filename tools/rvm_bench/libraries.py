@@ -12,17 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rvm_bench.contest import (
-    FORWARD,
-    GRADIENT,
-    HESSIAN,
-    Fresh,
-    Go,
-    Peer,
-    Read,
-    Values,
-    copied,
-)
+from rvm_bench.contest import FORWARD, GRADIENT, HESSIAN, Fresh, Go, Peer, Read, Values, copied
 
 Model = Callable[[Any, dict[str, Any]], Values]
 """A function of a library that has NumPy's functions, and inputs."""

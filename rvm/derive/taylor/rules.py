@@ -285,10 +285,7 @@ class _Whole:
         every = np.array(columns).reshape(k, m + k)
         d, t = (
             np.concatenate([flat(s, w) for s, w in part] or [np.zeros(0, np.int64)])
-            for part in (
-                zip(dsts, wide, strict=False),
-                zip(reads, wide[len(dsts) :], strict=True),
-            )
+            for part in (zip(dsts, wide, strict=False), zip(reads, wide[len(dsts) :], strict=True))
         )
         bend = 0.5 * every[:, m:]
         return [(d, [(t, sign * every[:, :m].T)])], [(t[:, None], t[None, :], bend)]

@@ -24,11 +24,7 @@ class PythonMaker(Maker):
     b: PythonBuilder
 
     def __init__(
-        self,
-        b: PythonBuilder,
-        code: Code,
-        lines: Mapping[int, Sequence[str]],
-        counts: bool,
+        self, b: PythonBuilder, code: Code, lines: Mapping[int, Sequence[str]], counts: bool
     ) -> None:
         self.lines = lines
         jumps = (pc for pc, i in enumerate(code.instrs) if i.op == "br")

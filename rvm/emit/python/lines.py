@@ -66,11 +66,7 @@ class Lines:
     """
 
     def __init__(
-        self,
-        function: Function,
-        names: Sequence[str],
-        constant: Callable[[Any], str],
-        viewed: bool,
+        self, function: Function, names: Sequence[str], constant: Callable[[Any], str], viewed: bool
     ) -> None:
         self.function = function
         self.names = names

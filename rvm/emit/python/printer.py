@@ -18,18 +18,7 @@ from rvm.ir.values import located, put
 from rvm.program import Function
 from rvm.stmt import Stmt
 
-RESERVED = (
-    "regs",
-    "block",
-    "n",
-    "state",
-    "spent",
-    "done",
-    "error",
-    "run",
-    "LINES",
-    "exactly",
-)
+RESERVED = ("regs", "block", "n", "state", "spent", "done", "error", "run", "LINES", "exactly")
 COUNTING = ("row", "pass_on")
 """Names that source which counts uses besides those."""
 
@@ -58,12 +47,7 @@ class Printer:
     """
 
     def __init__(
-        self,
-        function: Function,
-        names: Iterable[str],
-        *,
-        viewed: bool = True,
-        total: bool = False,
+        self, function: Function, names: Iterable[str], *, viewed: bool = True, total: bool = False
     ) -> None:
         self.function = function
         self.constants: dict[str, object] = {}

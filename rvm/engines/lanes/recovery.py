@@ -115,8 +115,7 @@ def _search(run: Run, group: Group) -> None:
         site = run.site(plan, q)
         group.load(site.varying, site.uniform)
         bad = failing(
-            lambda sel: site.enter(chosen(group.regs, site.varying, sel), len(sel)),
-            group.width,
+            lambda sel: site.enter(chosen(group.regs, site.varying, sel), len(sel)), group.width
         )
     else:
         segment = run.segment(plan, q, q + 1)

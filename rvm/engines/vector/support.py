@@ -181,7 +181,4 @@ class Erased(Context):
         account.drift = max(account.drift, self.drift or 0.0)
 
 
-VECTOR_SUPPORT: dict[str, object] = {
-    **LANE_NAMES,
-    **defined_in(globals()),
-}
+VECTOR_SUPPORT: dict[str, object] = {**LANE_NAMES, **defined_in(globals())}

@@ -219,13 +219,7 @@ enter(
     exactly=abs,
     cuts="complex",
 )
-enter(
-    "sign x",
-    elementwise("scale"),
-    "-1, 0 or 1",
-    cost="ADDS",
-    steps=True,
-)
+enter("sign x", elementwise("scale"), "-1, 0 or 1", cost="ADDS", steps=True)
 enter(
     "sqrt x",
     elementwise("analytic"),

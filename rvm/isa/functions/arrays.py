@@ -291,10 +291,7 @@ enter(
     same_shape("inexact"),
     "the derivative of `prod_others(x)` along d",
     cost="MULTS",
-    vjp=lambda g, x, d: (
-        fn("prod_others_2", conj(x), conj(d), g),
-        fn("prod_others_1", conj(x), g),
-    ),
+    vjp=lambda g, x, d: (fn("prod_others_2", conj(x), conj(d), g), fn("prod_others_1", conj(x), g)),
     code=linear("prod_others({0}, {1})"),
 )
 enter(

@@ -32,13 +32,7 @@ enter(
     binds=6,
     exactly=operator.xor,
 )
-enter(
-    "~ x",
-    elementwise("bits"),
-    "every bit flipped",
-    cost="ADDS",
-    exactly=operator.invert,
-)
+enter("~ x", elementwise("bits"), "every bit flipped", cost="ADDS", exactly=operator.invert)
 enter(
     "<< x k",
     shift,
@@ -77,15 +71,5 @@ enter(
     "the upper half of x * y: the whole product, divided by 2^bits and rounded down",
     cost="MULTS",
 )
-enter(
-    "rotl x k",
-    shift,
-    "the bits of x rotated left by k, an i64 or of x's type",
-    cost="ADDS",
-)
-enter(
-    "rotr x k",
-    shift,
-    "the bits of x rotated right by k, an i64 or of x's type",
-    cost="ADDS",
-)
+enter("rotl x k", shift, "the bits of x rotated left by k, an i64 or of x's type", cost="ADDS")
+enter("rotr x k", shift, "the bits of x rotated right by k, an i64 or of x's type", cost="ADDS")

@@ -82,13 +82,7 @@ enter(
     binds=1,
     exactly=lambda a, b: a or b,
 )
-enter(
-    "not x",
-    elementwise("bool"),
-    "whether x does not hold",
-    cost="ADDS",
-    exactly=operator.not_,
-)
+enter("not x", elementwise("bool"), "whether x does not hold", cost="ADDS", exactly=operator.not_)
 # All three arguments are evaluated, so that a fault in one is the same on every engine.
 enter(
     "select c a b",

@@ -117,18 +117,8 @@ enter(
     partial="exact",
     cuts="complex",
 )
-enter(
-    "sin x",
-    elementwise("field"),
-    "the sine of x radians",
-    partials=lambda x: (fn("cos", x),),
-)
-enter(
-    "cos x",
-    elementwise("field"),
-    "the cosine of x radians",
-    partials=lambda x: (-fn("sin", x),),
-)
+enter("sin x", elementwise("field"), "the sine of x radians", partials=lambda x: (fn("cos", x),))
+enter("cos x", elementwise("field"), "the cosine of x radians", partials=lambda x: (-fn("sin", x),))
 enter(
     "cis x",
     of(F64, result=C128),
@@ -136,12 +126,7 @@ enter(
     partials=lambda x: (fn("cis", x) * Const(1j),),
     code=by_body("cis", lambda x: apply("complex", *_parts().cis(x)), "f64"),
 )
-enter(
-    "tan x",
-    elementwise("field"),
-    "the tangent of x radians",
-    partials=_tan,
-)
+enter("tan x", elementwise("field"), "the tangent of x radians", partials=_tan)
 enter(
     "leg x",
     elementwise("field"),

@@ -64,10 +64,7 @@ def _half_turns(m: Node, e: Node) -> tuple[Node, Words]:
     """
     w0, w1, w2 = turning_words(e)
     zero = constant(0, I64)
-    middle = _sum(
-        (apply("umulh", m, w1), apply("wmul", m, w1)),
-        (zero, apply("umulh", m, w2)),
-    )
+    middle = _sum((apply("umulh", m, w1), apply("wmul", m, w1)), (zero, apply("umulh", m, w2)))
     top = apply("wadd", apply("wmul", m, w0), middle[0])
     rest = _left((top, middle[1]), 1)
     return apply("lshr", top, 63), (rest[0], rest[1] | apply("lshr", apply("wmul", m, w2), 63))

@@ -17,10 +17,7 @@ from rvm_tools.options import BYTES
     help="The stage to print; `source` is the text itself.",
 )
 @click.option(
-    "--wrt",
-    metavar="X,Y",
-    default="",
-    help="The variables of differentiation; by default all.",
+    "--wrt", metavar="X,Y", default="", help="The variables of differentiation; by default all."
 )
 @click.option("--prefix", is_flag=True, help="Print operators as words, as in `mul (x, y)`.")
 @click.option(

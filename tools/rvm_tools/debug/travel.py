@@ -33,14 +33,7 @@ from rvm_tools.debug.reruns import Reruns
 from rvm_tools.debug.stops import Breakpoint, StopEvent, Watchpoint, passed
 from rvm_tools.debug.traps import ENTERS, LINES
 from rvm_tools.debug.warmup import run_warm
-from rvm_tools.debug.watches import (
-    changed,
-    fits,
-    is_read,
-    ticks_asleep,
-    watched_value,
-    woken,
-)
+from rvm_tools.debug.watches import changed, fits, is_read, ticks_asleep, watched_value, woken
 
 _FAR = 1 << 60
 """More ticks than any run has: the same as no goal."""
@@ -589,12 +582,7 @@ class Traveller:
             yield "watchpoint"
 
     def _report(
-        self,
-        w: Watchpoint,
-        old: Any,
-        journey: Journey,
-        events: list[StopEvent],
-        edit: bool = False,
+        self, w: Watchpoint, old: Any, journey: Journey, events: list[StopEvent], edit: bool = False
     ) -> bool:
         """Report a watched place's value if it is not the old one; whether that is to be done."""
         state = self.machine.state

@@ -141,12 +141,7 @@ def fits(state: State, watch: Watchpoint) -> bool:
 
 
 def changed(
-    frames: Sequence[Frame],
-    watch: Watchpoint,
-    old: Any,
-    new: Any,
-    way: int,
-    edit: bool = False,
+    frames: Sequence[Frame], watch: Watchpoint, old: Any, new: Any, way: int, edit: bool = False
 ) -> StopEvent:
     """The report on a watched place that was changed, perhaps by an edit, or read; `way` is the
     direction."""
