@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from operator import index
+from threading import get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
@@ -59,7 +61,7 @@ class Machine:
     Keywords that are not parameters of the function are options (see `rvm.state.Options`). A failed
     check leaves the machine at the failing instruction; an exception from a callback, `output=` or
     a signal handler leaves it between two instructions.  If a machine was nevertheless stopped
-    within an instruction, further use raises R018.
+    within an instruction, further use raises R018; while it is running, R020.
     """
 
     def __init__(self, program: AnyProgram, function: str | None = None, /, **inputs: Any) -> None:
@@ -338,6 +340,7 @@ class Machine:
         They are others than on the way there if values were dropped, or changed from outside.
         """
         self._whole()
+        self._idle()
         from rvm.run.retreat import come_out
 
         state, before = self.state, self.work
@@ -367,6 +370,7 @@ class Machine:
     def _return(self, time: int) -> int:
         """Go to a time by way of the beginning, facing back if it is earlier; return it."""
         self._whole()
+        self._idle()
         here, seen = self.time, self.state.options
         self.state.options = seen.unseen()
         try:
@@ -412,10 +416,34 @@ class Machine:
             )
 
     def _advance(self, ticks: int | None, direction: int) -> int:
-        """Run the engine; signals are handled between instructions."""
+        """Run the engine; signals are handled between instructions.
+
+        MachineError R020 if it is running already: its instructions are not to be mixed.
+        """
         self._whole()
-        with Listening():
-            return self._chunks(ticks, direction)
+        mine = [get_ident()]
+        if self.__dict__.setdefault("_runner", mine) is not mine:
+            self._idle()
+            self._runner = mine
+        try:
+            with Listening():
+                return self._chunks(ticks, direction)
+        finally:
+            self.__dict__.pop("_runner", None)
+
+    def _idle(self) -> None:
+        """Raise MachineError R020 if a thread is in a run of this machine."""
+        thread = self.__dict__.get("_runner", [0])[0]
+        here, run = sys._getframe(1), Machine._advance.__code__
+        frame = here if thread == get_ident() else sys._current_frames().get(thread)
+        while frame is not None:
+            if frame.f_code is run and frame is not here and frame.f_locals["self"] is self:
+                raise MachineError(
+                    "R020",
+                    "the machine is running",
+                    hint="a callback or another thread can run a copy of it: copy.copy(machine)",
+                )
+            frame = frame.f_back
 
     @deferred
     def _chunks(self, ticks: int | None, direction: int) -> int:
