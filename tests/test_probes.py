@@ -19,10 +19,11 @@ from rvm.expr import Place
 from rvm.image import Code, image_of
 from rvm.image.traps import Traps
 from rvm.isa import typed
-from rvm.probes import Armory, Binding, Changed, Trap, arm, changes, disarm
+from rvm.probes import Armory, Binding, Changed, Trap, arm, changed_places, disarm
 from rvm.run.events import observe
 from rvm.run.machine import Machine
 from rvm.types import BOOL, Scalar
+from rvm.verify.alias import overlap
 
 
 def stops(machine: Machine, armory: Armory, limit: int = 4000) -> list[tuple[int, int, str, int]]:
@@ -210,8 +211,9 @@ def changes_seen(name: str, turned: bool) -> list[tuple[int, str, int]]:
                 else (lambda regs, k=b.reg: regs[k])
             )
             guard = Changed(cell, look, place if name == "a" else None)
-            for pc in changes(code, place):
-                found[pc + 1] = (Trap("w", guard),)
+            for pc in range(len(code)):
+                if any(overlap(p, place) != "never" for p in changed_places(code, pc)):
+                    found[pc + 1] = (Trap("w", guard),)
         return found
 
     cell[0] = frame.regs[slot] if name == "a" else frame.regs[slot].copy()

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rvm.expr import Apply, Const, Expr, Place, Step, through
+from rvm.expr import Apply, Expr, Place, Step, through
 from rvm.isa import FUNCTIONS, OPCODES
 from rvm.isa.shapes import Dims, Lengths, dims_of, is_length
 from rvm.program import AnyProgram, Function, Instr, Program, Register, program_of
@@ -183,13 +183,3 @@ class _Expander:
         register = self.registers[place.reg]
         dims = tuple(d for d in register.dims if d is not None)
         self._free[register.type, dims].append(place.reg)
-
-
-def is_strict(program: Program) -> bool:
-    """Whether `expand` would leave the program as it is."""
-    return all(
-        isinstance(arg, (Place, Const)) or not _Expander(f)._steps(arg)
-        for f in program.functions
-        for instr in f.code
-        for arg in instr.args
-    )

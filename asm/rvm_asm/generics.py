@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rvm.isa.rules import CLASSES
-from rvm.types import F64, I64, SCALARS, Array, RegisterType, Scalar, Stack, elem_of, fixed, rank_of
+from rvm.types import F64, I64, SCALARS, RegisterType, Scalar, Stack, elem_of, fixed, rank_of
 from rvm_asm.names import plain
 from rvm_asm.nodes import Application, Declared, Lit, Node, Ref, Sub, TypeParam, TypeRef
 
@@ -86,13 +86,6 @@ def numbers(t: RegisterType, dims: int = 0) -> TypeValue | None:
         return None if dims else TypeValue(STACK, t.elem)
     rank = rank_of(t) - dims
     return None if rank < 0 else TypeValue(NUMBERS, elem_of(t), rank=rank)
-
-
-def register_type(value: TypeValue) -> RegisterType:
-    """The type of a register that holds numbers or a stack."""
-    if value.kind == STACK:
-        return Stack(value.elem)
-    return Array(value.elem, value.rank) if value.rank else value.elem
 
 
 def type_node(node: Node | None) -> TypeRef | None:

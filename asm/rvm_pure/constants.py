@@ -48,11 +48,6 @@ def is_value(e: Term) -> bool:
     return False
 
 
-def number(held: Any, t: Scalar) -> Num:
-    """A number of a type that is known from its context."""
-    return Num(held, "" if t == F64 else str(t), type=t)
-
-
 def like_zero(e: Term) -> Term:
     """Zeros in the place of a typed term."""
     t = e.type

@@ -183,11 +183,6 @@ def nesting(e: Term) -> int:
     return max(map(nesting, children(e)), default=0)
 
 
-def bound(e: Term) -> float:
-    """The most that the gradient's work may be, in parts of the term's: kappa times 3 ** NAO."""
-    return float(kappa(e) * 3 ** nesting(e))
-
-
 def kappa(e: Term) -> float:
     """The most that a function of the term costs with its derivatives, in parts of itself.
 

@@ -59,11 +59,6 @@ def definition(d: Definition, *, block: bool | None = None, prefix: bool = False
     return f"{head}\n{printer.broken('', d.body, 4)}\n"
 
 
-def definitions(found: Iterable[Definition]) -> str:
-    """Several definitions, an empty line between them."""
-    return "\n".join(map(definition, found))
-
-
 def term(e: Term) -> str:
     """A term in one line."""
     return Printer().text(e)

@@ -20,7 +20,6 @@ funo: fcmp uno, ford: fcmp ord
 MNEMONICS = {name: name for name in ALIKE.split()}
 MNEMONICS |= dict(other.strip().split(": ") for other in OTHERS.split(","))
 """LLVM's mnemonic by operation; those of leaf operations are among them."""
-NAMES = {mnemonic: name for name, mnemonic in reversed(MNEMONICS.items())}
 COMPARISONS = frozenset(name for name, mnemonic in MNEMONICS.items() if "cmp" in mnemonic)
 """Operations that give a truth value."""
 CASTS = frozenset(["sext", "zext", "trunc", "sitofp", "uitofp", "fptosi", "fptoui"])

@@ -50,8 +50,6 @@ from rvm.types import (
 
 MAX_NODES = 4096
 """The largest number of nodes in an expression of one instruction."""
-MAX_DEPTH = 100
-"""The largest nesting depth of an expression, which must not exceed Python's recursion limit."""
 
 Converted = Callable[[Expr, Scalar], None]
 """A callback with the message for a converted operand, and the type it is converted to."""

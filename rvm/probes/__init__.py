@@ -6,7 +6,7 @@ ordinary code.
 """
 
 from rvm.image.traps import Changed, Guard, Trap
-from rvm.probes.accesses import changed_places, changes, read_places, reads_of
+from rvm.probes.accesses import changed_places, read_places
 from rvm.probes.armed import Armory, Binding, arm, disarm
 
 __all__ = [
@@ -17,8 +17,6 @@ __all__ = [
     "Trap",
     "arm",
     "changed_places",
-    "changes",
     "disarm",
     "read_places",
-    "reads_of",
 ]

@@ -6,7 +6,7 @@ the instructions of the callee, not by the call; scalars come back when it retur
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import cast
 
 from rvm.expr import Place, index_reads
@@ -14,9 +14,6 @@ from rvm.expr import reads as read_by
 from rvm.image import Code
 from rvm.stmt import Branch, Call, reads, writes
 from rvm.types import Scalar
-from rvm.verify.alias import overlap
-
-Touched = Callable[[Code, int], Iterator[Place]]
 
 
 def changed_places(code: Code, pc: int) -> Iterator[Place]:
@@ -42,21 +39,3 @@ def read_places(code: Code, pc: int) -> Iterator[Place]:
         if isinstance(stmt, Branch):
             # Taken, it is checked by its come-from.
             yield from reads(code.stmts(stmt.partner)[0])
-
-
-def changes(code: Code, place: Place) -> list[int]:
-    """The instructions that may change a place of their frame."""
-    return _touching(code, place, changed_places)
-
-
-def reads_of(code: Code, place: Place) -> list[int]:
-    """The instructions that may read a place of their frame."""
-    return _touching(code, place, read_places)
-
-
-def _touching(code: Code, place: Place, touched: Touched) -> list[int]:
-    return [
-        pc
-        for pc in range(len(code))
-        if any(p.reg == place.reg and overlap(p, place) != "never" for p in touched(code, pc))
-    ]

@@ -15,26 +15,21 @@ from itertools import islice
 from rvm.faults import Diagnostic, VerifyError, Where
 from rvm.program import AnyProgram, Function, Program, program_of
 from rvm.verify.calls import inout_slots
-from rvm.verify.conflicts import Conflict, conflicts, written_operands
+from rvm.verify.conflicts import written_operands
 from rvm.verify.finding import Finding
-from rvm.verify.flow import Liveness, blocks, liveness, predecessors, successors
+from rvm.verify.flow import liveness, successors
 from rvm.verify.function import alias_findings, function_findings
 from rvm.verify.nodes import Nodes
 from rvm.verify.tables import program_findings, table_findings
 
 __all__ = [
-    "Conflict",
     "Finding",
-    "Liveness",
     "Nodes",
     "alias_findings",
-    "blocks",
-    "conflicts",
     "diagnostic",
     "findings",
     "inout_slots",
     "liveness",
-    "predecessors",
     "successors",
     "verify",
     "written_operands",

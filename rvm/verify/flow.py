@@ -60,30 +60,6 @@ def successors(code: Sequence[Instr], position: int) -> tuple[int, ...]:
     return out
 
 
-def predecessors(code: Sequence[Instr], position: int) -> tuple[int, ...]:
-    """The positions that can precede `position`, of which 0, the start, has none by falling."""
-    if position <= 0:
-        return ()
-    last = position - 1
-    out: tuple[int, ...] = (last,) if falls(code, last) else ()
-    if code[last].op == "cf" and paired(code, last) and jumps(code, last):
-        out += (code[last].aux,)
-    return out
-
-
-def blocks(code: Sequence[Instr]) -> tuple[range, ...]:
-    """The code cut after every `br` and `cf`: runs that are entered at their start only."""
-    out: list[range] = []
-    start = 0
-    for pc, instr in enumerate(code):
-        if instr.op in ("br", "cf"):
-            out.append(range(start, pc + 1))
-            start = pc + 1
-    if start < len(code) or not code:
-        out.append(range(start, len(code)))
-    return tuple(out)
-
-
 LIVES = frozenset((*MAKES, *ENDS))
 
 

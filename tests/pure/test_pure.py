@@ -13,7 +13,7 @@ from pure.values import evaluate
 from rvm_asm import assemble as assemble_text
 from rvm_asm.program import Declarations
 from rvm_pure.assembler import read
-from rvm_pure.printer import definitions
+from rvm_pure.printer import definition
 from sizes import some, thin, wide
 
 import rvm
@@ -131,7 +131,7 @@ def agree(seeds: range) -> None:
         out = f(out=0.0, **given)
         assert out.out == pytest.approx(want, rel=1e-12, abs=1e-12), text
         assert (~f)(**out).out == pytest.approx(0.0, abs=1e-12 * max(1, abs(want))), text
-        (again,) = read(definitions([d]), Declarations())
+        (again,) = read(definition(d), Declarations())
         assert again.body == d.body, text
 
 

@@ -15,8 +15,6 @@ from click.exceptions import Exit
 from rvm.faults import AssemblyWarning, Diagnostic, Fault
 from rvm_tools.streams import json_text
 
-_FORMATS = ("human", "short", "json")
-
 _HEAD = re.compile(r"^(error|warning|note)(\[\w+\])?(.*)$", re.S)
 _COLOURS = {"error": "red", "warning": "yellow", "note": "blue"}
 
