@@ -33,6 +33,8 @@ DIGEST = 32
 """Bytes of a hash."""
 MOST_BYTES = 256 << 20
 """When the folder holds more, files that were not used for longest go."""
+LEAST = 1 << 15
+"""Bytes that a file counts as at least, since each takes time when the folder is gone through."""
 LARGEST = 64 << 20
 """Bytes of a file; a larger one was not written here."""
 UNFINISHED = "new-"
@@ -220,7 +222,7 @@ class _Room:
 
     def take(self, home: Path, size: int) -> None:
         """Record that a file of this size has been written."""
-        left = self._left.get(home, 0) - size
+        left = self._left.get(home, 0) - max(size, LEAST)
         if left < 0:
             # Other processes write too, so that what is free now is not all for this one.
             left = max(0, MOST_BYTES - _trimmed(home)) // 8
@@ -242,8 +244,9 @@ def _trimmed(home: Path) -> int:
             with suppress(OSError):
                 status = entry.stat(follow_symlinks=False)
                 if not entry.name.startswith(UNFINISHED):
-                    held.append((status.st_mtime_ns, status.st_size, entry.path))
-                    total += status.st_size
+                    size = max(status.st_size, LEAST)
+                    held.append((status.st_mtime_ns, size, entry.path))
+                    total += size
                 elif now - status.st_mtime > ABANDONED:
                     Path(entry.path).unlink()
     if total > MOST_BYTES:

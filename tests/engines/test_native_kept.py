@@ -318,6 +318,7 @@ def test_the_oldest_go_when_there_are_too_many(
 ) -> None:
     monkeypatch.setenv("RVM_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(kept, "MOST_BYTES", 5_000)
+    monkeypatch.setattr(kept, "LEAST", 0)
     (tmp_path / "notes.txt").write_text("x" * 9_000)
     names = [kept.digest(bytes([k])).hex() for k in range(6)]
     for k, name in enumerate(names):
@@ -334,10 +335,13 @@ def test_one_long_process_stays_within_the_limit(
 ) -> None:
     monkeypatch.setenv("RVM_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(kept, "MOST_BYTES", 100_000)
-    for k in range(400):
-        kept.keep(kept.digest(b"%d" % k).hex(), bytes(997 + k))
-        assert sum(p.stat().st_size for p in tmp_path.iterdir()) <= 100_000
-    assert kept.found(kept.digest(b"399").hex()) is not None
+    for least in (0, 4_000):
+        monkeypatch.setattr(kept, "LEAST", least)
+        for k in range(400):
+            kept.keep(kept.digest(b"%d" % k).hex(), bytes(997 + k))
+            sizes = [p.stat().st_size for p in tmp_path.iterdir()]
+            assert sum(sizes) <= 100_000 and (len(sizes) <= 100_000 // (least or 1) or k < 100)
+        assert kept.found(kept.digest(b"399").hex()) is not None
 
 
 def test_what_killed_processes_left_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
