@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import struct
 from collections.abc import Callable
 from itertools import chain
 
@@ -16,29 +15,36 @@ from rvm.isa.rows import FUNCTIONS, OPCODES
 from rvm.isa.rules import CLASSES, offers
 from rvm.isa.trials import Undecided, is_restored, starts, there_and_back
 from rvm.numbers import SYSTEMS, NumberSystem, system
-from rvm.types import SCALARS, TYPES, Scalar, TypeRow
+from rvm.types import SCALARS, TYPES, Scalar, TypeRow, integer
 
 
 def number_type(row: TypeRow, make: Callable[[Scalar], NumberSystem] | None = None) -> Scalar:
     """Register a number type; from then on all texts, files and engines know it.
 
-    Without `make` its kind must be an existing one, such as that of `integer("u16")`.
+    Without `make` it is an integer, whose row is that of `integer("u16")`.
     DefinitionError D014 if the name is taken, the row is wrong, or an update of its number system
     cannot be undone; then nothing is registered.
     """
     known = row.name in FUNCTIONS or taken(TYPES, row.name) or row.name == "stack"
     if known or not row.name.isidentifier():
         raise DefinitionError("D014", f"`{row.name}` cannot be the name of a type", hint=NAMES)
-    try:
-        agree = struct.calcsize(row.letter) * row.parts == row.bytes
-    except (struct.error, TypeError, ValueError, IndexError):
-        agree = False
-    if not agree:
+    if (row.dtype, row.llvm, row.letter) not in STORAGE:
         raise DefinitionError(
-            "D014", f"{row.name}: `{row.letter}` and `{row.dtype}` differ in size"
+            "D014",
+            f"{row.name}: no shipped type has the storage `{row.dtype}`, `{row.llvm}` and "
+            f"`{row.letter}`",
+            hint="known: " + ", ".join(f"{d} {llvm} {c}" for d, llvm, c in sorted(STORAGE)),
         )
-    if make is None and row.kind not in SYSTEMS:
-        raise DefinitionError("D014", f"{row.name}: no number system computes on `{row.kind}`")
+    if not 0 < row.bits <= 8 * row.bytes:
+        raise DefinitionError("D014", f"{row.name}: {row.bits} bits do not fit `{row.dtype}`")
+    if row.derivative not in ("", row.name, *TYPES):
+        raise DefinitionError("D014", f"{row.name}: there is no type `{row.derivative}`")
+    if make is None and not _is_integer(row):
+        raise DefinitionError(
+            "D014",
+            f"{row.name}: without a number system, a type is an integer of 8, 16, 32 or 64 bits",
+            hint='give `number_type` the class of its number system, or `integer("u16")` alone',
+        )
     forget(row.name)
     enter(TYPES, row.name, row)
     if make is not None:
@@ -57,6 +63,16 @@ def number_type(row: TypeRow, make: Callable[[Scalar], NumberSystem] | None = No
 
 
 NAMES = "a name that no type and no function has"
+STORAGE = frozenset((row.dtype, row.llvm, row.letter) for row in TYPES.values())
+"""How the shipped types are stored: engines know the storage of no others."""
+
+
+def _is_integer(row: TypeRow) -> bool:
+    """Whether a row is that of an integer type by its name."""
+    try:
+        return row == integer(row.name)
+    except (KeyError, ValueError):
+        return False
 
 
 def forget(name: str) -> None:
