@@ -7,19 +7,6 @@ code over arrays, and as LLVM code.  Each operation is rounded separately, in th
 from __future__ import annotations
 
 from rvm.leaf.function import Function, function
-from rvm.leaf.ops import BIT, F64, I64, OPS, Op
 from rvm.leaf.trace import Node, Table, constant, select
 
-__all__ = [
-    "BIT",
-    "F64",
-    "I64",
-    "OPS",
-    "Function",
-    "Node",
-    "Op",
-    "Table",
-    "constant",
-    "function",
-    "select",
-]
+__all__ = ["Function", "Node", "Table", "constant", "function", "select"]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 
 from rvm.numbers.base import NumberSystem
-from rvm.numbers.code import Code, compiled, compose, fill
+from rvm.numbers.code import Code, compiled, fill
 from rvm.numbers.complexes import ComplexSystem
 from rvm.numbers.fixedpoint import Fixed, FixedSystem
 from rvm.numbers.floats import FloatSystem
@@ -28,7 +28,6 @@ __all__ = [
     "NumberFault",
     "NumberSystem",
     "compiled",
-    "compose",
     "fill",
     "has_own_system",
     "system",

@@ -57,16 +57,6 @@ def fill(template: str, *args: str, fresh: str = "_t") -> str:
     return _SLOT.sub(lambda m: fresh + m[2] if m[1] else args[int(m[2])], template)
 
 
-def compose(outer: str, inner: str) -> str:
-    """The template `outer` of one argument, applied to the template `inner`.
-
-    Their temporaries have different names.
-    """
-    used = {int(m[2]) for m in _SLOT.finditer(inner) if m[1]}
-    start = max(used, default=-1) + 1
-    return _SLOT.sub(lambda m: f"{{t{int(m[2]) + start}}}" if m[1] else inner, outer)
-
-
 def compiled(template: str, arity: int, names: dict[str, Any]) -> Callable[..., Any]:
     """A template as a function of its arguments, over a namespace."""
     args = [f"a{k}" for k in range(arity)]

@@ -12,10 +12,8 @@ from rvm.isa.functions import (
     machine,
     transcendental,
 )
-from rvm.isa.functions.logs import LOG_PARTIALS
 
 __all__ = [
-    "LOG_PARTIALS",
     "arithmetic",
     "arrays",
     "bits",
