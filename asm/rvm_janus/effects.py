@@ -27,8 +27,9 @@ class EffectParser(StackParser):
 
     def _string(self) -> str:
         i = self.i
+        is_name = self.texts[i] in self.procedure.names
         if self.kinds[i] != STRING:
-            self.fail("a string")
+            self.fail("a string", f"`show({self.texts[i]})` prints a variable" * is_name)
         self.i += 1
         try:
             return str(ast.literal_eval(self.texts[i]))

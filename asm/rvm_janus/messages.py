@@ -55,6 +55,7 @@ ELSEWHERE = {
     "delocal": "`skip` is a statement that does nothing",
     "fi": "`skip` is a statement that does nothing",
     "until": "`skip` is a statement that does nothing",
+    "end": "an `if` ends in `fi CONDITION`, a loop in `until CONDITION`; `end` ends an `iterate`",
 }
 """Words and signs of other dialects, or out of place, and what is written here."""
 

@@ -9,7 +9,7 @@ from rvm_asm.nodes import Lit, Node, Operator, Ref, Word
 from rvm_asm.stats import Arm, From, IfStat, Invoke, OpStat, Stat
 
 from rvm_janus.effects import EffectParser
-from rvm_janus.expressions import JANA_WORDS
+from rvm_janus.expressions import JANA_WORDS, TYPE_WORDS
 from rvm_janus.messages import ELSEWHERE
 from rvm_janus.names import Call, Variable, plain_name
 from rvm_janus.values import Value, integer, literal, node_of
@@ -17,6 +17,10 @@ from rvm_janus.values import Value, integer, literal, node_of
 UPDATES = {"+=": "add", "-=": "sub", "^=": "xor"}
 _SPELT = {":": "<=>", "!=": "^="}
 """Signs of statements in the language of 1982, and what they have been since."""
+_DECLARED = (
+    "variables are declared at the beginning of `main`, elsewhere by `local {0} x = 0`, which ends "
+    "in `delocal {0} x = 0`"
+)
 MAX_LEVELS = 60
 """The largest nesting depth of statements."""
 
@@ -71,7 +75,7 @@ class StatementParser(EffectParser):
             "assert": self._assert,
         }.get(word)
         if read is None:
-            self.fail("a statement")
+            self.fail("a statement", _DECLARED.format(word) if word in TYPE_WORDS else "")
         self.i += 1
         return read(word, start)
 

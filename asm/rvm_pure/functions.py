@@ -36,6 +36,7 @@ from rvm_pure.simplify import typed
 from rvm_pure.stages import STAGES, stage
 from rvm_pure.terms import Let, Names, binders, free, tup
 from rvm_pure.types import Arr, Type, dims, elem_type, flat, is_tuple, leaves, parts
+from rvm_pure.typing import lengths_of
 from rvm_pure.uses import put_in
 from rvm_pure.zeros import zeros
 
@@ -155,19 +156,34 @@ class PureFunction(Adding):
         They are computed in the form of `choice`, or in that which `by` names.  AssemblyError if
         the value is not a real number, or has no such form.
         """
+        return self._differentiated(args, named, valued=False)[1]
+
+    @deep
+    def value_and_grad(self, *args: Any, **named: Any) -> tuple[Any, Any]:
+        """The value, and what `grad` gives; in gradient mode both are of one run."""
+        return self._differentiated(args, named, valued=True)
+
+    def _differentiated(
+        self, args: Sequence[Any], named: Mapping[str, Any], valued: bool
+    ) -> tuple[Any, Any]:
         d = self.definition
         with self._faults():
             wrt = gradients.context(d, None)
         if self._derived is not None:
-            return self._derived(*args, **named)
+            return self(*args, **named) if valued else None, self._derived(*args, **named)
         handle = self._exchanged[self.name]
         out, *names = handle.parameters
         values = dict(zip(names, self.given(args, named), strict=True))
-        found = handle.grad({out: 0.0, **values}, loss=out)
+        given = {out: 0.0, **values}
+        value, found = (
+            handle.value_and_grad(given, loss=out)
+            if valued
+            else (None, handle.grad(given, loss=out))
+        )
         taken = iter(names)
         by = {p.name: [next(taken) for _ in flat(p.type)] for p in d.params}
         slopes = tuple(_joined(s.type, iter([found[n] for n in by[s.name]])) for s in wrt)
-        return slopes[0] if len(slopes) == 1 else slopes
+        return value, slopes[0] if len(slopes) == 1 else slopes
 
     @cached_property
     def _derived(self) -> PureFunction | None:
@@ -238,6 +254,12 @@ class PureFunction(Adding):
         """
         lowering, funcs = self._lowered()
         return tuple(explained(lowering, len(funcs[0].body), nominal(self.definition)))
+
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """The names of the lengths and whole numbers on which costs may depend."""
+        whole = (p.name for p in self.definition.params if p.type == I64)
+        return (*lengths_of(self.definition.params), *whole)
 
     @deep
     def cost(self, wrt: str | Sequence[str] = (), **lengths: int) -> Account:

@@ -96,9 +96,12 @@ def _layout(function: Function, path: str) -> Layout:
     """The layout that a dotted name leads to, a parameter's name first; InputError I008 if none."""
     owner, kind = function.name, "parameter"
     known: dict[str, Layout] = {p.name: p.layout for p in function.params}
+    layout: Layout = 0
     for name in path.split("."):
         if name not in known:
             names = f"its {kind}s: {', '.join(known)}" if known else f"`{owner}` is not a record"
+            if not known and kind == "field" and _is_complex(function, layout):
+                names = f"its parts: `{owner}.re`, `{owner}.im`"
             raise InputError(
                 "I008", f"`{owner}` has no {kind} `{name}`", hint=instead(name, known, names)
             )
@@ -106,3 +109,7 @@ def _layout(function: Function, path: str) -> Layout:
         owner, kind = name if kind == "parameter" else f"{owner}.{name}", "field"
         known = dict(layout.fields) if isinstance(layout, Record) else {}
     return layout
+
+
+def _is_complex(function: Function, layout: Layout) -> bool:
+    return isinstance(layout, int) and elem_of(function.registers[layout].type).is_complex

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from rvm.codes.words import described, with_article
 from rvm.faults import InputError, UsageError
 from rvm.interop import library
-from rvm.interop.port import Port, port
+from rvm.interop.port import Port, handle_of, port
 from rvm.interop.rules import Ported, Values, by_input, curve, describe, parts, smooth
 from rvm.library.handle import FunctionHandle
+from rvm.library.reversible import Adding
 from rvm.run.binding import held
 from rvm.types import elem_of
 
@@ -29,7 +30,7 @@ MODES = ("mixed", "reverse", "forward")
 
 
 def function(
-    f: FunctionHandle,
+    f: FunctionHandle | Adding,
     /,
     inputs: str | Sequence[str],
     outputs: str | Sequence[str],
@@ -53,6 +54,7 @@ def function(
     library("jax")
     if mode not in MODES:
         raise UsageError("U008", f"`mode` is one of {', '.join(MODES)}, not {mode!r}")
+    f = handle_of(f)
     ported = port(f, inputs, outputs, fixed)
     run, _ = _pushed(ported) if mode == "forward" else _pulled(ported, mode == "mixed")
 

@@ -21,6 +21,7 @@ from rvm.expr import Apply, Const, Place
 from rvm.faults import InputError, UsageError
 from rvm.image import image_of
 from rvm.library.handle import FunctionHandle
+from rvm.library.reversible import Adding
 from rvm.numbers import system
 from rvm.numbers.residue import Residue
 from rvm.program import Function, Layout, Program, type_text
@@ -265,8 +266,21 @@ class Port:
         ]
 
 
+def handle_of(f: Any) -> FunctionHandle:
+    """The function of a program that is ported; UsageError U008 if there is none."""
+    if isinstance(f, Adding):
+        return f.reversible
+    if not isinstance(f, FunctionHandle):
+        raise UsageError(
+            "U008",
+            f"what is ported is a function of a program, not {described(f)}",
+            hint="`program.length`, or a function under `@rvm.reversible` or `@rvm.pure`",
+        )
+    return f
+
+
 def port(
-    f: FunctionHandle,
+    f: FunctionHandle | Adding,
     inputs: str | Sequence[str],
     outputs: str | Sequence[str],
     start: Mapping[str, Any],
@@ -276,14 +290,7 @@ def port(
     UsageError U008 if there is none: unknown names, types that other frameworks do not have,
     stacks, no function of a program.  InputError I001 to I005 for start values that do not fit.
     """
-    if not isinstance(f, FunctionHandle):
-        raise UsageError(
-            "U008",
-            f"what is ported is a function of a program, not {described(f)}",
-            hint="`program.length`, or a function under `@rvm.reversible`; "
-            "of one under `@rvm.pure`, `f.program.f`",
-        )
-    f = f.upright()
+    f = handle_of(f).upright()
     function = f.function
     slots = {path: k for k, path in enumerate(paths(function))}
     for p in function.params:

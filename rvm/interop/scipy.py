@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from rvm.codes.words import with_article
 from rvm.derive.places import Named, find_place
 from rvm.faults import InputError, UsageError
-from rvm.interop.port import Port, checked, paths, port
+from rvm.interop.port import Port, checked, handle_of, paths, port
 from rvm.library.handle import FunctionHandle
+from rvm.library.reversible import Adding
 from rvm.run.binding import held
 from rvm.types import F64, Array, elem_of
 
@@ -28,7 +29,7 @@ Vector = NDArray[np.float64]
 
 
 def objective(
-    f: FunctionHandle, loss: str, wrt: str | Sequence[str], /, **inputs: Any
+    f: FunctionHandle | Adding, loss: str, wrt: str | Sequence[str], /, **inputs: Any
 ) -> Objective:
     """A function's result `loss` as a function of the parameters `wrt`, joined in one vector.
 
@@ -39,6 +40,7 @@ def objective(
 
     UsageError U008 for names and types that do not fit, InputError for values that do not.
     """
+    f = handle_of(f)
     names = [wrt] if isinstance(wrt, str) else list(wrt)
     place = find_place(f.function, loss)
     output = list(paths(f.function))[place.slot]

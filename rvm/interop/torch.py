@@ -16,14 +16,19 @@ from typing import Any
 
 from rvm.interop import library
 from rvm.interop.operators import registered
-from rvm.interop.port import Port, port
+from rvm.interop.port import Port, handle_of, port
 from rvm.interop.rules import Ported, by_input, curve, describe, parts, smooth
 from rvm.interop.tensors import Tensors, backward, check, empty, forward
 from rvm.library.handle import FunctionHandle
+from rvm.library.reversible import Adding
 
 
 def function(
-    f: FunctionHandle, /, inputs: str | Sequence[str], outputs: str | Sequence[str], **fixed: Any
+    f: FunctionHandle | Adding,
+    /,
+    inputs: str | Sequence[str],
+    outputs: str | Sequence[str],
+    **fixed: Any,
 ) -> Ported:
     """A callable on tensors: the parameters `inputs` in order to `outputs`, by copies.
 
@@ -35,6 +40,7 @@ def function(
     UsageError U007 without PyTorch, U008 for a function or names that do not fit.
     """
     library("torch")
+    f = handle_of(f)
     ported = port(f, inputs, outputs, fixed)
     run, _ = _functions()
 
@@ -49,7 +55,7 @@ def function(
 
 def register(
     name: str,
-    f: FunctionHandle,
+    f: FunctionHandle | Adding,
     /,
     inputs: str | Sequence[str],
     outputs: str | Sequence[str],
@@ -66,6 +72,7 @@ def register(
     Operators stay for the life of the process: UsageError U008 for a name that another has.
     """
     torch = library("torch")
+    f = handle_of(f)
     ported = port(f, inputs, outputs, fixed)
     op = registered(ported, name, order)
 

@@ -348,6 +348,8 @@ def test_what_is_not_a_loss_is_refused(bad: str) -> None:
     with pytest.raises(rvm.InputError) as caught:
         f.grad(loss=bad, x=np.zeros(3), y=1.0, n=2, z=1j, s=[1.0], p={"m": 1.0})
     assert caught.value.code == "I008"
+    with pytest.raises(rvm.InputError, match=r"`z.re`, `z.im`"):
+        f.grad(loss="z.real", x=np.zeros(3), y=1.0, n=2, z=1j, s=[1.0], p={"m": 1.0})
 
 
 @pytest.mark.parametrize("engine", executing())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy, deepcopy
@@ -13,6 +14,7 @@ import pytest
 from sizes import thin, wide
 
 import rvm
+from rvm.faults import UsageError
 from rvm.interop.scipy import objective
 
 optimize = pytest.importorskip("scipy.optimize")
@@ -206,3 +208,30 @@ def test_what_does_not_fit_is_said() -> None:
         _ = objective(rvm.assemble(ROSENBROCK).rosen, "y", "x").x0
     with pytest.raises(rvm.InputError, match="must be a NumPy array of float64"):
         objective(program.f, "y", "A", A=np.zeros((2, 2), np.float32))
+
+
+def negative_log_likelihood(a: Any, mu: Any, x: Any) -> Any:
+    """Minus the logarithm of the likelihood of a mixture of normal distributions."""
+    logs = a - np.log(np.sum(np.exp(a))) - (x[:, None] - mu) ** 2 / 2 - math.log(2 * math.pi) / 2
+    return -np.sum(np.log(np.sum(np.exp(logs), axis=1)))
+
+
+mixture = rvm.pure(negative_log_likelihood, a="f64[k]", mu="f64[k]", x="f64[n]")
+
+
+def test_a_function_under_pure_is_a_loss() -> None:
+    """Its value is what is minimised; the true parameters have no greater likelihood."""
+    rng = np.random.default_rng(5)
+    x = np.concatenate([rng.normal(-2, 1, 30), rng.normal(3, 1, 50)])
+    start = {"a": np.zeros(2), "mu": np.array([-1.0, 1.0])}
+    goal = objective(mixture, "out", ["a", "mu"], **start, x=x)
+    assert goal.fun(goal.x0)[0] == mixture(**start, x=x) == mixture.value_and_grad(**start, x=x)[0]
+    assert optimize.check_grad(goal.value, lambda v: goal.fun(v)[1], goal.x0) < 1e-4
+    found = optimize.minimize(goal.fun, goal.x0, jac=True, hess=goal.hess, method="trust-exact")
+    best = goal.unpack(found.x)
+    assert found.success
+    true = {"a": np.log([3 / 8, 5 / 8]), "mu": np.array([-2.0, 3.0])}
+    assert found.fun <= mixture(**true, x=x)
+    np.testing.assert_allclose(best["mu"], true["mu"], atol=0.5)
+    with pytest.raises(UsageError, match=r"U008.*not a builtin_function"):
+        objective(len, "out", "x")

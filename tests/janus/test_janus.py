@@ -219,6 +219,9 @@ WRONG = {
     "#define N 3\nprocedure main()\n  int x\n  x += 3\n": ("A002", 1, "no preprocessor"),
     "struct p { int a }\nprocedure main()\n  int x\n  x += 3\n": ("A002", 1, "no records"),
     "void main() { int x }\n": ("A002", 1, "without braces"),
+    "procedure main()\n  int x\n  x += 1\n  int y\n": ("A002", 4, "`local int x = 0`"),
+    "procedure p()\n  stack s\nprocedure main()\n  call p()\n": ("A002", 2, "`local stack x"),
+    "procedure main()\n  int x\n  print(x)\n": ("A002", 3, "`show(x)`"),
     "procedure p(int a[], int x)\n  a[0] += x\nprocedure main()\n  int n\n  call p(n, n)\n": (
         "A042",
         5,
@@ -236,6 +239,11 @@ def test_wrong_texts_are_reported_at_their_place(text: str) -> None:
     assert found.where.line == line and found.where.source == "p.ja"
     assert says in str(failed.value)
     assert not re.search(FOREIGN, str(failed.value)), str(failed.value)
+
+
+def test_an_if_that_ends_in_another_word_is_told_its_own() -> None:
+    with pytest.raises(AssemblyError, match="an `if` ends in `fi CONDITION`"):
+        rvm_janus.assemble("procedure main()\n  int x\n  if x = 0 then\n    x += 1\n  end\n")
 
 
 FAILING = {

@@ -102,6 +102,8 @@ def test_the_command_prints_it(tmp_path: Any) -> None:
     out = command("pure", str(tmp_path / "d.pure"), "--cost", "n=100").stdout
     assert "kappa 4, NAO 1" in out and out.count("counted") == 3
     assert "not a length" in command("pure", str(tmp_path / "d.pure"), "--cost", "n", code=2).stderr
+    wrong = command("pure", str(tmp_path / "d.pure"), "--cost", "m=3,n=3", code=2).stderr
+    assert "`m` is no length here" in wrong
 
 
 def test_lengths_are_counted_not_values() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -265,6 +266,9 @@ def test_the_command_prints_stages(tmp_path: Any) -> None:
     )
     assert command("pure", str(file)).stdout.count("def ") == 4
     assert "no definition `cross`" in command("pure", str(file), "-f", "cross", code=2).stderr
+    assert "not Python" in command("pure", "some.py", code=2).stderr
+    shown = re.sub(r"[\s│|]+", " ", command("pure", "--help").stdout)
+    assert f"The stage to print: {', '.join(STAGES)}." in shown
 
 
 VALUES: list[tuple[str, tuple[Any, ...], Any, Any]] = [

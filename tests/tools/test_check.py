@@ -391,3 +391,13 @@ def test_warnings_about_the_text_are_not_failures() -> None:
     assert shown.startswith("warning[A077]: `dec x` can make `x > 3` false")
     assert rvm("run", "low.rasm", "x=9").stderr == shown
     assert rvm("debug", "low.rasm", "x=9", "--batch", input="quit\n").stderr == shown
+
+
+def test_what_runs_without_values_is_run_so_first(tmp_path: Path) -> None:
+    """On random variables these programs rarely come to their ends, on their own they do."""
+    file = tmp_path / "count.ja"
+    file.write_text("procedure main()\n  int i\n  int n = 7\n  from i = 0 do i += 1 until i = n\n")
+    out = rvm("check", str(file)).stdout
+    assert "main: zeros and generated inputs" in out and "none came to its end" not in out
+    file.write_text("procedure main()\n  int i\n  from i = 0 do i += 1 until i = 7\n  i -= 7\n")
+    assert re.search(r"^ok +main: zeros", rvm("check", str(file)).stdout, re.MULTILINE)

@@ -14,7 +14,8 @@ from rvm_tools.options import BYTES
     "--stage",
     metavar="NAME",
     default="source",
-    help="The stage to print; `source` is the text itself.",
+    help="The stage to print: source, anf, dup, forward, reverse, unf, unf-reverse, direct, loops, "
+    "gradient, rasm.",
 )
 @click.option(
     "--wrt", metavar="X,Y", default="", help="The variables of differentiation; by default all."

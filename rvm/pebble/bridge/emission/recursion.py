@@ -416,7 +416,8 @@ def recursion(
         for leaf in reversed(pool):
             w.put("free", leaf)
 
-    made = [_counted(step, n, most, whole).function(name, span)]
+    budget = f"radix {s}" if kind == "bennett" else f"{s} pebble{'s' * (s != 1)}"
+    made = [_counted(step, n, most, budget, whole).function(name, span)]
     for own, mirrored in ((names.persist, False), (names.mirrored, True)):
         made.append(_persist(Stretch(step, names, rules[0]), mirrored).function(own, span))
     if ends:
@@ -439,11 +440,11 @@ def _splits(n: int | None, s: int, visits: bool) -> tuple[tuple[Splits, Splits],
 
 
 def _counted(
-    step: Step, n: int | None, most: int, whole: Callable[[StepWriter, Expr], None]
+    step: Step, n: int | None, most: int, budget: str, whole: Callable[[StepWriter, Expr], None]
 ) -> StepWriter:
     """The outermost function, of n steps, or of so many as a parameter says, up to `most`.
 
-    `whole` writes the code for one step or more; none adds x to y.
+    `budget` sets this limit; `whole` writes the code for one step or more; none adds x to y.
     """
     w = StepWriter(step)
     if n is not None:
@@ -454,7 +455,8 @@ def _counted(
         return w
     (steps,) = w.add_integers("steps")
     sound = apply("and", apply(">=", steps, integer(0)), apply("<=", steps, integer(most)))
-    text = f"`{step.function.name}` is done 0 to {most:,} times, not so often:"
+    limit = f"with {budget} it can be done 0 to {most:,} times"
+    text = f"`{step.function.name}` is to be done {{}} times; {limit}"
     w.put("assert", sound, steps, aux=BOTH, symbol=text)
     w.branch(apply(">", steps, integer(0)), lambda: whole(w, steps), lambda: copied(w, w.y, w.x))
     return w
