@@ -12,6 +12,8 @@ from click.shell_completion import CompletionItem
 from rvm_tools.options import OneOf
 from rvm_tools.streams import json_text
 
+from rvm.codes.words import instead
+
 
 def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from rvm_bench.workloads import EVERY
@@ -86,7 +88,6 @@ def command(
     fewer steps: the column `size` says so.  `rvm bench fronts` is for functions in Python, pure
     functions and Janus.
     """
-    from difflib import get_close_matches
 
     _one_thread()
     from rvm.engines import engine
@@ -107,12 +108,8 @@ def command(
     known["fronts"] = _FRONTS
     for name in workloads:
         if name not in known:
-            near = get_close_matches(name, known, 1)
-            raise UsageError(
-                "U013",
-                f"there is no workload `{name}`",
-                hint=f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(known)}",
-            )
+            hint = instead(name, known, f"there are: {', '.join(known)}")
+            raise UsageError("U013", f"there is no workload `{name}`", hint=hint)
     plan = BenchPlan(
         default(workloads, full),
         tuple(engine(n).name for n in engines) or engine_names(),

@@ -15,6 +15,7 @@ from rvm.program import Function
 from rvm.run.results import Result
 from rvm.types import Scalar, elem_of
 from rvm_tools import show
+from rvm_tools.tables import aligned_blocks
 
 if TYPE_CHECKING:
     from rvm.derive.differences import GradCheck
@@ -60,8 +61,8 @@ def table(
     room = max((width - names - types - 8) // 2, 20)
     cells = [
         (
-            name,
-            t,
+            [name],
+            [t],
             _cell(
                 elem_of(function.registers[slot].type),
                 show.seen(function.registers[slot], regs[slot])[1],
@@ -71,16 +72,8 @@ def table(
         )
         for name, t, slot in rows
     ]
-    values = max([len("value"), *(len(line) for row in cells for line in row[2])])
-    out = [f"  {'parameter':<{names}}  {'type':<{types}}  {'value':<{values}}  {title}"]
-    for name, t, value, adjoint in cells:
-        for k in range(max(len(value), len(adjoint))):
-            head = (name, t) if k == 0 else ("", "")
-            one = value[k] if k < len(value) else ""
-            two = adjoint[k] if k < len(adjoint) else ""
-            line = f"  {head[0]:<{names}}  {head[1]:<{types}}  {one:<{values}}  {two}"
-            out.append(line.rstrip())
-    return out
+    heads = (["parameter"], ["type"], ["value"], [title])
+    return [f"  {line}" for line in aligned_blocks([heads, *cells])]
 
 
 def _cell(t: Scalar | None, value: Any, room: int) -> list[str]:

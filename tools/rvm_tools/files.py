@@ -10,13 +10,13 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import rich_click as click
 from numpy.typing import NDArray
 
+from rvm.codes.words import instead
 from rvm.faults import InputError
 from rvm.host.archives import read_array, read_arrays
 from rvm.host.read import DATA, read_bytes, read_stream
@@ -144,12 +144,8 @@ def _pick(values: Any, name: str | None, path: Path, parameter: str) -> Any:
     if isinstance(values, Mapping) and name in values:
         return values[name]
     names = list(values) if isinstance(values, Mapping) else []
-    near = get_close_matches(name or parameter, names, 1)
-    raise InputError(
-        "I011",
-        f"{path} has no value called `{name or parameter}`",
-        hint=f"did you mean `{near[0]}`?" if near else f"it has: {', '.join(names) or 'no names'}",
-    )
+    hint = instead(name or parameter, names, f"it has: {', '.join(names) or 'no names'}")
+    raise InputError("I011", f"{path} has no value called `{name or parameter}`", hint=hint)
 
 
 def _opened(source: _Source) -> Any:

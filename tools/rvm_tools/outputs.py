@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rvm.codes.words import instead
 from rvm.faults import UsageError
 from rvm.host.write import is_direct
 from rvm_tools.programs import write_arrays, written
@@ -105,12 +105,9 @@ def check_names(found: Iterable[OutputFile], names: Sequence[str]) -> None:
     """UsageError U012 for a name that no value has."""
     for out in found:
         if out.name and out.name not in names:
-            near = get_close_matches(out.name, names, 1)
-            raise UsageError(
-                "U012",
-                f"--out {out.name}={out.file}: there is no `{out.name}`",
-                hint=f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(names)}",
-            )
+            hint = instead(out.name, names, f"there are: {', '.join(names)}")
+            message = f"--out {out.name}={out.file}: there is no `{out.name}`"
+            raise UsageError("U012", message, hint=hint)
 
 
 def write(

@@ -7,7 +7,6 @@ import sys
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from traceback import FrameSummary, extract_tb
@@ -15,6 +14,7 @@ from typing import Any, BinaryIO
 
 import rich_click as click
 
+from rvm.codes.words import meant
 from rvm.faults import Fault, UsageError, Where
 from rvm.host import read
 from rvm.host.write import writing
@@ -119,8 +119,8 @@ def unreadable(file: str, error: OSError | UnicodeDecodeError) -> UsageError:
             names = [p.name for p in path.parent.iterdir() if p.suffix in _SUFFIXES]
         except OSError:
             names = []
-        near = get_close_matches(path.name, names, 1)
-        hint = f"did you mean `{path.parent / near[0]}`?" if near else ""
+        near = meant(path.name, names)
+        hint = f"did you mean `{path.parent / near}`?" if near else ""
     return UsageError("U011", f"can't read {file}: {reason}", hint=hint)
 
 

@@ -14,6 +14,7 @@ from rvm.numbers import system
 from rvm.program import Function, Layout, Record, Register, stack_text
 from rvm.run.results import Info
 from rvm.types import Array, RegisterType, Scalar, Stack, elem_of
+from rvm_tools.tables import aligned_blocks
 
 _EDGE = 4
 """Elements shown at each end of a long row."""
@@ -69,15 +70,12 @@ def lines(
         return ["  (no parameters)"]
     names = max(len(name) for name, _, _ in rows)
     types = max(len(t) for _, t, _ in rows)
-    out: list[str] = []
-    for name, t, slot in rows:
-        head = f"  {name:<{names}}  {t:<{types}}  "
-        shown = seen(function.registers[slot], regs[slot])
-        text = value_text(*shown, max(width - len(head), 30))
-        first, *rest = text.split("\n")
-        out.append(head + first)
-        out.extend(" " * len(head) + line for line in rest)
-    return out
+    room = max(width - names - types - 6, 30)
+    shown = [
+        ([name], [t], value_text(*seen(function.registers[k], regs[k]), room).split("\n"))
+        for name, t, k in rows
+    ]
+    return [f"  {line}" for line in aligned_blocks(shown)]
 
 
 def seen(register: Register, raw: Any) -> tuple[RegisterType, Any]:

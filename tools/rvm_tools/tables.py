@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 
 def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
@@ -15,3 +16,9 @@ def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
         ).rstrip()
         for row in rows
     ]
+
+
+def aligned_blocks(rows: Sequence[Sequence[Sequence[str]]]) -> list[str]:
+    """Rows of cells that have several lines each, as lines aligned to the left."""
+    lines = [line for row in rows for line in zip_longest(*row, fillvalue="")]
+    return aligned(lines, left=len(lines[0]))

@@ -7,14 +7,13 @@ numbers of another type (`3` for an f64, an int32 file for an i64) are converted
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rvm.codes.words import count, with_article
+from rvm.codes.words import count, instead, with_article
 from rvm.faults import InputError, UsageError
 from rvm.numbers import system
 from rvm.numbers.base import NumberSystem
@@ -73,12 +72,9 @@ def inputs_for(
     names = [p.name for p in function.params]
     for name in given:
         if name not in names:
-            near = get_close_matches(name, names, 1)
-            raise InputError(
-                "I002",
-                f"`{function.name}` has no parameter `{name}`",
-                hint=f"did you mean `{near[0]}`?" if near else f"it takes {signature(function)}",
-            )
+            hint = instead(name, names, f"it takes {signature(function)}")
+            message = f"`{function.name}` has no parameter `{name}`"
+            raise InputError("I002", message, hint=hint)
     missing = [
         p.name for p in function.params if p.name not in given and start_of(function, p) is None
     ]

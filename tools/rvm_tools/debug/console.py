@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
+from rvm.codes.words import meant
 from rvm.faults import Interrupted, RvmError, UsageError
 from rvm.host.signals import at_once
 from rvm_tools.debug.costs import FLOOR, floor
@@ -239,9 +239,9 @@ def find(text: str) -> tuple[Command, str]:
     if near:
         names = ", ".join(sorted(c.names[0] for c in near.values()))
         raise UsageError("U036", f"`{word}` could be {names}")
-    near_by = get_close_matches(word, table, 1)
-    meant = f"did you mean `{near_by[0]}`?  " if near_by else ""
-    raise UsageError("U036", f"there is no command `{word}`", hint=f"{meant}`help` lists them")
+    nearest = meant(word, table)
+    first = f"did you mean `{nearest}`?  " if nearest else ""
+    raise UsageError("U036", f"there is no command `{word}`", hint=f"{first}`help` lists them")
 
 
 def count_of(rest: str, usage: str, default: int = 1, least: int = 1) -> int:

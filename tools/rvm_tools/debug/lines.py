@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
+from rvm.codes.words import instead
 from rvm.expr import Const
 from rvm.faults import UsageError
 from rvm.host.once import once
@@ -114,12 +114,8 @@ def find_target(image: Image, text: str, here: Code) -> StopTarget:
     label = _label(program, text)
     if label is not None:
         return _at_line(image, *label, text)
-    near = get_close_matches(text, list(program), 1)
-    raise UsageError(
-        "U031",
-        f"there is no function, label or line `{text}`",
-        hint=f"did you mean `{near[0]}`?" if near else f"functions: {', '.join(program)}",
-    )
+    hint = instead(text, program, f"functions: {', '.join(program)}")
+    raise UsageError("U031", f"there is no function, label or line `{text}`", hint=hint)
 
 
 def _source(program: Program, file: str | None, here: Code) -> int:

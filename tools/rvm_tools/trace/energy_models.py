@@ -18,10 +18,10 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from rvm.codes.words import instead
 from rvm.faults import InputError, UsageError, Where
 from rvm.host.read import read_bytes
 from rvm.types import SCALARS
@@ -45,14 +45,9 @@ def model(text: str) -> Model:
                 "U039", f"the model `{name}` can't have these parameters: {error}"
             ) from None
     else:
-        near = get_close_matches(name, MODELS, 1)
-        raise UsageError(
-            "U039",
-            f"there is no energy model `{name}`",
-            hint=f"did you mean `{near[0]}`?"
-            if near
-            else f"models: {', '.join(MODELS)}, or a file that ends in .toml",
-        )
+        models = f"models: {', '.join(MODELS)}, or a file that ends in .toml"
+        hint = instead(name, MODELS, models)
+        raise UsageError("U039", f"there is no energy model `{name}`", hint=hint)
     changed: dict[str, Any] = {k: v for k, v in given.items() if k in NUMBERS}
     for key in given:
         if key not in own and key not in changed:
@@ -154,10 +149,7 @@ class _Reader:
             ):
                 place = (number, line.index(key) + 1)
                 break
-        near = get_close_matches(key, known or [], 1)
-        hint = (
-            f"did you mean `{near[0]}`?" if near else f"keys: {', '.join(known)}" if known else ""
-        )
+        hint = instead(key, known or (), f"keys: {', '.join(known)}" if known else "")
         return _wrong(self.path, self.text, message, *place, hint=hint, width=len(key))
 
 
