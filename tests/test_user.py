@@ -89,6 +89,40 @@ def test_a_python_callable_as_a_function(engine: str) -> None:
     assert caught.value.where.line == 2
 
 
+def test_conditions_are_on_scalars() -> None:
+    """One that arrays decide would have to be made for each element."""
+
+    @rvm.opcode(inverse="fall")
+    def rise(a: rvm.Mut, b: rvm.Mut, u: rvm.Use) -> None:
+        with rvm.when(u > 0):
+            a += b
+            with rvm.when(b == u):
+                a += u
+
+    @rvm.opcode(inverse="rise")
+    def fall(a: rvm.Mut, b: rvm.Mut, u: rvm.Use) -> None:
+        with rvm.when(u > 0):
+            with rvm.when(b == u):
+                a -= u
+            a -= b
+
+    for given, line in (
+        ("a: f64[n], b: f64[n], u: f64[n]", "rise a, b, u"),
+        ("a: f64[n], b: f64[n], u: f64", "rise a, b, u"),
+        ("a: f64[n], b: f64[n], u: f64", "fall a, b, u"),
+    ):
+        with pytest.raises(rvm.AssemblyError, match="decides whether something is done") as caught:
+            rvm.assemble(f"func f({given})\n    {line}\n")
+        assert "A042" in str(caught.value)
+    f = rvm.assemble("func f(a: f64[n], b: f64[n], u: f64)\n    rise a[0], b[1], u\n").f
+    for engine in ENGINES:
+        a = np.zeros(2)
+        out = f(a=a, b=np.array([1.0, 2.0]), u=2.0, engine=engine)
+        assert a.tolist() == [4.0, 0.0]
+        (~f)(out, engine=engine)
+        assert a.tolist() == [0.0, 0.0]
+
+
 def refused(body: Callable[..., Any], **options: Any) -> str:
     with pytest.raises(rvm.DefinitionError) as caught:
         rvm.opcode(**options)(body)

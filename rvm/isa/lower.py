@@ -207,7 +207,7 @@ def _data(row: OpRow, args: Sequence[Expr]) -> tuple[Expr, ...]:
             "A043",
             _instead(row.name, t),
         )
-    rank = rank_of(main.type)
+    rank, deciding = rank_of(main.type), _deciding(row.body_on(t))
     done = []
     for k, (arg, o) in enumerate(zip(args, row.operands, strict=True)):
         want = {"T": t, "angle": angle_type(t), "bool": BOOL, "i64": I64}.get(o.kind)
@@ -243,8 +243,25 @@ def _data(row: OpRow, args: Sequence[Expr]) -> tuple[Expr, ...]:
                 )
             if not (o.kind in ("T", "angle") or not rank_of(node.type)):
                 _refuse(f"operand `{o.name}` of `{row.name}` must be a scalar", k, args, "A042")
+        if rank_of(node.type) and k in deciding:
+            _refuse(
+                f"operand `{o.name}` of `{row.name}` decides whether something is done, "
+                "and so must be a scalar",
+                k,
+                args,
+                "A042",
+                "apply it to the elements, in a loop",
+            )
         done.append(node)
     return tuple(done)
+
+
+@cache
+def _deciding(body: Sequence[Stmt]) -> frozenset[int]:
+    """The operands that conditions in a body read."""
+    whens = [stmt for stmt in body if isinstance(stmt, When)]
+    here = {n.index for stmt in whens for n in walk(stmt.cond) if isinstance(n, Formal)}
+    return frozenset(here).union(*(_deciding(stmt.body) for stmt in whens))
 
 
 def _convert(have: Scalar, want: Scalar) -> str:
