@@ -6,15 +6,16 @@ Four decorators hand what is left out over to the marker `deep`:
   comes; `@sample(2)`, each pair of values of two parameters.
 - `@some` on a parametrised test: a quarter of its cases, other ones for each test of a table.
 - `@examples(n)` on a test of Hypothesis: a twentieth of n examples.
-- `@sized` on a test that asks `part(n)` how many random cases to try, or `first_and_another` which
-  engines to compare.
+- `@sized` on a test that asks `part(n)` how many random cases to try, or `first_and_another` or
+  `one_of` which engines to compare.
 
 Two hand it over to the marker `wide`, which CI runs after an ordinary run:
 
 - `@wide` on a test that takes seconds, of what other tests look at as well: all of it.
 - `@thin` on a parametrised test: of the cases that the decorators above leave, or else of a few
   with each value of each parameter, an eighth is ordinary, and CI does another eighth. What
-  other cases there are goes to `deep`.
+  other cases there are goes to `deep`. `@thin(n)` has an n-th for an eighth: of `@thin(2)` CI
+  does all that is left.
 """
 
 from __future__ import annotations
@@ -51,6 +52,11 @@ def first_and_another(options: Sequence[T], key: object) -> Sequence[T]:
     return options[0], options[1 + crc32(repr(key).encode()) % (len(options) - 1)]
 
 
+def one_of(options: Sequence[T], key: object) -> Sequence[T]:
+    """One of some options, which a key's text picks; with `--deep` all."""
+    return options if DEEP else (options[crc32(repr(key).encode()) % len(options)],)
+
+
 def examples(n: int, **more: Any) -> Callable[[Any], Any]:
     """Settings for a test of Hypothesis, of n examples or a part of them."""
     # Where the tour runs on the plain wheel, Hypothesis is not there.
@@ -83,11 +89,12 @@ def left_out(items: Iterable[pytest.Item]) -> dict[str, list[pytest.Item]]:
         else:
             kept = _each(order)
         out["deep"] += _without(order, kept)
-        if cases[0].get_closest_marker("thin"):
+        thinned = cases[0].get_closest_marker("thin")
+        if thinned is not None:
             ordinary = [case for case in kept if not case.get_closest_marker("deep")]
-            eighth = -(-len(ordinary) // 8)
-            out["wide"] += ordinary[eighth : 2 * eighth]
-            out["deep"] += ordinary[2 * eighth :]
+            share = -(-len(ordinary) // (thinned.args[0] if thinned.args else 8))
+            out["wide"] += ordinary[share : 2 * share]
+            out["deep"] += ordinary[2 * share :]
     return out
 
 

@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import sizes
@@ -39,6 +40,30 @@ def test_a_sample_has_each_value_and_no_case_too_many(name: str) -> None:
         (key, str(value)) for key in shape for value in shape[key]
     }
     assert len(kept) <= sum(map(len, shape.values()))
+
+
+@pytest.mark.parametrize(
+    ("n", "mark", "ordinary", "in_ci"),
+    [
+        (1, sizes.thin, 1, 0),
+        (9, sizes.thin, 2, 2),
+        (24, sizes.thin, 3, 3),
+        (10, sizes.thin(16), 1, 1),
+        (9, sizes.thin(2), 5, 4),
+        (8, sizes.thin(2), 4, 4),
+    ],
+)
+def test_a_thinned_test_has_a_share_of_its_cases_and_ci_another(
+    n: int, mark: pytest.MarkDecorator, ordinary: int, in_ci: int
+) -> None:
+    items: list[Any] = [Mock(spec=pytest.Function, nodeid=f"test[{k}]") for k in range(n)]
+    for k, item in enumerate(items):
+        item.callspec = SimpleNamespace(params={"k": k})
+        item.iter_markers = lambda: iter([mark.mark])
+        item.get_closest_marker = {"thin": mark.mark, "deep": None, "sample": None}.get
+    left = sizes.left_out(items)
+    assert len(left["wide"]) == in_ci
+    assert len(left["deep"]) == n - ordinary - in_ci
 
 
 def test_of_every_test_some_cases_are_ordinary(request: pytest.FixtureRequest) -> None:

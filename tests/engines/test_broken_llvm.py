@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rvm_tools.checks import CheckRequest
+from sizes import thin
 
 import rvm
 import rvm.pebble
@@ -96,6 +97,7 @@ def as_text(found: Any) -> str:
         return repr(found)
 
 
+@thin(2)
 @pytest.mark.usefixtures("broken")
 @pytest.mark.parametrize("way", WAYS)
 def test_auto_goes_on_without_machine_code(way: str, monkeypatch: pytest.MonkeyPatch) -> None:

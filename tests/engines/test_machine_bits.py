@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import thin, wide
+from sizes import one_of, sized, thin, wide
 
 import rvm
 from rvm.derive.hessians import METHODS
@@ -74,6 +74,7 @@ def test_results_differ_in_last_bits_at_most_and_come_back(engine: str) -> None:
         np.testing.assert_allclose(back[name], given[name], rtol=1e-12, atol=1e-11)
 
 
+@sized
 @thin
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_is_added_on_the_way_is_what_is_taken_off_on_the_way_back(engine: str) -> None:
@@ -89,7 +90,7 @@ def test_what_is_added_on_the_way_is_what_is_taken_off_on_the_way_back(engine: s
         rng = np.random.default_rng(m)
         given = {"y": 0.0, "z": 0.0, "v": np.zeros(m), "w": np.zeros((m, m))}
         given |= {"x": rng.normal(size=n), "a": rng.normal(size=(m, n))}
-        for steps in (0, 3, 11):
+        for steps in one_of((0, 3, 11), (engine, m)):
             machine = Machine(f.program, "f", engine=engine, bits="machine", **given)
             # Steps are the reference engine's.
             for _ in range(steps):
@@ -181,6 +182,7 @@ func f(y: f64, v: f64[m], x: f64[n], a: f64[m, n])
 """Products are all of which native code has the libraries' functions."""
 
 
+@thin(2)
 @pytest.mark.parametrize("strict", [False, True])
 def test_machine_code_is_the_same_and_says_so(strict: bool) -> None:
     """Without large products of matrices: calls, strict ones back by their log, and gradients."""

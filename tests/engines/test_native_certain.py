@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import thin
+from sizes import sample, thin
 
 import rvm
 from rvm.engines import LAW, executing
@@ -243,21 +243,25 @@ func twice(y: f64, x: f64[n])           ; it holds something already
 """
 
 
+@sample
+@thin(2)
 @pytest.mark.parametrize("name", ["kept", "summed", "between", "twice"])
-def test_engines_agree_on_what_comes_back_bit_by_bit(name: str) -> None:
+@pytest.mark.parametrize(
+    "x", [[0.5, -1.25, 3.0], [math.inf, 1.0, 2.0], [-0.0, math.nan, 0.0], [-0.0, -0.0, 1.0]]
+)
+def test_engines_agree_on_what_comes_back_bit_by_bit(name: str, x: list[float]) -> None:
     """With infinities too, which addition and subtraction do not bring back."""
     f = rvm.assemble(KEPT)[name]
-    for x in ([0.5, -1.25, 3.0], [math.inf, 1.0, 2.0], [-0.0, math.nan, 0.0], [-0.0, -0.0, 1.0]):
-        found: list[tuple[Any, ...]] = []
-        for engine in ENGINES:
-            m = f.with_options(engine=engine).machine(y=3.0, x=np.array(x))
-            try:
-                m.run()
-                adjoint = f.grad(y=3.0, x=np.array(x), loss="y", engine=engine).x
-                found.append((m.time, m["y"], m.info.erased_bits, adjoint.tolist()))
-            except RvmError as error:
-                found.append((m.time, str(error)))
-        assert repr(found[0]) == repr(found[1]) == repr(found[2])
+    found: list[tuple[Any, ...]] = []
+    for engine in ENGINES:
+        m = f.with_options(engine=engine).machine(y=3.0, x=np.array(x))
+        try:
+            m.run()
+            adjoint = f.grad(y=3.0, x=np.array(x), loss="y", engine=engine).x
+            found.append((m.time, m["y"], m.info.erased_bits, adjoint.tolist()))
+        except RvmError as error:
+            found.append((m.time, str(error)))
+    assert repr(found[0]) == repr(found[1]) == repr(found[2])
 
 
 def test_states_are_undone_wherever_a_run_stops() -> None:

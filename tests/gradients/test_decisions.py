@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import first_and_another, sized
+from sizes import first_and_another, sample, sized, thin
 
 import rvm
 from rvm.derive.decisions import decides
@@ -181,6 +181,8 @@ def by_tangents(f: rvm.FunctionHandle, at: dict[str, Any]) -> Any:
     return [f.jvp({"a": unit}, at)[1].y for unit in units]
 
 
+@sample
+@thin(2)
 @sized
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("name", sorted(set(LIB) - {"summed"}))

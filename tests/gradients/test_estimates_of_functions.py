@@ -283,6 +283,7 @@ LIFTED = {
 }
 
 
+@thin(2)
 @pytest.mark.parametrize("name", LIFTED)
 @pytest.mark.parametrize("t", ["fixed", "fixed(20)"])
 @pytest.mark.parametrize("steps", [1, 4])

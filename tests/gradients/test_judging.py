@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from attack.programs import smooth
-from sizes import part, sample, sized, thin, wide
+from sizes import first_and_another, part, sample, sized, thin, wide
 
 import rvm
 from rvm.derive import estimate
@@ -121,15 +121,16 @@ func f(m: f64[4, n], i: i64, k: i64)
 """What is added to a part of an array is a function of other parts."""
 
 
+@sized
 @thin
 @pytest.mark.parametrize("undo", [False, True])
 def test_perturbed_parts_of_one_array_have_the_bits_of_the_law(undo: bool) -> None:
-    f = rvm.assemble(PARTS)
+    program = nudged(rvm.assemble(PARTS).program, 2, 4)
     for i, k in ((1, 3), (2, 0), (1, 1), (0, 1)):
         found = []
-        for engine in ENGINES:
+        for engine in first_and_another(list(ENGINES), (undo, i, k)):
             at = {"m": np.random.default_rng(3).normal(size=(4, 9)), "i": i, "k": k}
-            start = rvm.Machine.start(nudged(f.program, 2, 4), "f", at, undo=undo)
+            start = rvm.Machine.start(program, "f", at, undo=undo)
             try:
                 start.use(rvm.engines.engine(engine)).run()
             except rvm.RvmError as error:
@@ -149,6 +150,7 @@ func f(x: f64, y: f64[n], z: c128, s: f32)
 """
 
 
+@thin(2)
 @pytest.mark.parametrize("steps", [1, 4])
 def test_all_seeds_have_one_machine_code_and_the_bits_of_the_law(
     steps: int, monkeypatch: pytest.MonkeyPatch
@@ -168,10 +170,10 @@ def test_all_seeds_have_one_machine_code_and_the_bits_of_the_law(
     program = rvm.assemble(PERTURBED).program
     ends = set()
     for seed in range(1, 4):
-        found = []
+        found, other = [], nudged(program, seed, steps)
         for engine in (LAW, "python", "native"):
             at = {"x": 0.3, "y": np.linspace(0, 1, 70), "z": 1 + 2j, "s": 0.4}
-            m = rvm.Machine(nudged(program, seed, steps), "f", **at, engine=engine).run()
+            m = rvm.Machine(other, "f", **at, engine=engine).run()
             found.append(repr([np.asarray(v).tolist() for v in m.result.values()]))
         assert found[0] == found[1] == found[2]
         ends.add(found[0])
@@ -197,6 +199,7 @@ func f(s: f64, t: f64, a: f64, b: f64, c: f64, big: f64, x: f64)
 adjoint of c is wrong for it."""
 
 
+@thin(2)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_engines_judge_a_gradient_by_the_same_adjoints(engine: str) -> None:
     """By those asked for and of what changes: a wrong one that nobody sees does not count."""

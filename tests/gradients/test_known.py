@@ -13,7 +13,7 @@ import mpmath
 import numpy as np
 import pytest
 from gradients import properties
-from sizes import sample, some
+from sizes import sample, some, thin
 
 import rvm
 from rvm.derive.hessians import METHODS
@@ -144,6 +144,7 @@ def by_numbers(known: Known, order: tuple[int, int]) -> float:
         return float(mpmath.chop(found, 1e-30))
 
 
+@thin(4)
 @sample
 @each
 @pytest.mark.parametrize("strict", [False, True])
@@ -163,6 +164,7 @@ def test_hessians(name: str, method: str, strict: bool) -> None:
             assert off <= error[a][b] <= 1e-12 * max(1.0, abs(exact)), (a, b)
 
 
+@thin(2)
 @each
 def test_gradients_and_their_errors(name: str) -> None:
     known = PROGRAMS[name]

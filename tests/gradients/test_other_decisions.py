@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sizes import one_of, sized, thin
 
 import rvm
 from rvm.derive.decisions import decides
@@ -66,7 +67,7 @@ func undone(y: f64, x: f64, w: f64, h: f64)
 def judged(source: str, **more: Any) -> None:
     """Gradients at numbers next to a kink are those of tangents, or refused."""
     library = rvm.assemble(source)
-    judged_on(executing(loops=False), library.f, **more)
+    judged_on(one_of(executing(loops=False), source), library.f, **more)
     if "undone" in library:
         judged_on(["python"], ~library.undone, **more)
 
@@ -94,6 +95,8 @@ def judged_on(engines: Sequence[str], f: rvm.FunctionHandle, **more: Any) -> Non
     assert given and right
 
 
+@sized
+@thin(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_gradients_are_right_or_refused(name: str) -> None:
     judged(HEAD + PROGRAMS[name].strip() + "\n" + CALLED)
@@ -113,6 +116,7 @@ def test_a_dropped_number_is_not_there_on_the_way_back(t: str, k: float, loss: s
         f.grad(given, loss="y")
 
 
+@sized
 @pytest.mark.usefixtures("clean_tables")
 def test_opcodes_of_users_decide() -> None:
     @rvm.opcode(inverse="bent_down", types="float")

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from gradients.orders import HESSIANS, Routes, tried
-from sizes import first_and_another, part, sample, sized
+from sizes import first_and_another, part, sample, sized, thin
 
 import rvm
 from rvm.registry import executing
@@ -74,6 +74,7 @@ def cases(
     ]
 
 
+@thin(2)
 @pytest.mark.parametrize("text", QUOTIENTS)
 def test_quotients(text: str) -> None:
     """By every route; of one division to the third order, where the second is not too large."""
@@ -81,7 +82,7 @@ def test_quotients(text: str) -> None:
     places = cases(of, ARGUMENTS, MOST)
     for engine in first_and_another(ENGINES, text):
         routes = Routes(text, 2, engine)
-        for at in Random(text + engine).sample(places, min(part(600), len(places))):
+        for at in Random(text + engine).sample(places, min(part(300), len(places))):
             second = [derivative(of, at, by) for by in ((0, 0), (0, 1), (1, 1))]
             third = text.count("/") < 2 and max(map(abs, second)) <= MOST
             orders = (1, 2, 3) if third else (1, 2)

@@ -246,7 +246,7 @@ def outcome(f: Any, engine: str, begun: float, values: dict[str, Any], **options
 
 
 @sample
-@thin
+@thin(16)
 @pytest.mark.parametrize(
     ("begun", "options"),
     [
@@ -310,7 +310,7 @@ def test_a_value_that_is_added_at_once_needs_no_run_forwards(body: str, way: str
     assert [r._run.launch.code.name for r in runs] == [way]
 
 
-@thin
+@thin(16)
 @pytest.mark.parametrize("name", ABLE)
 def test_what_is_not_for_machine_code_is_done_elsewhere(name: str) -> None:
     """A run that stops on its way goes on with copies of what it leaves alone."""
@@ -326,6 +326,7 @@ def filled(first: str) -> Any:
     return loaded(HEAD + loop + first)
 
 
+@thin(3)
 @sample
 @pytest.mark.parametrize(
     "first",

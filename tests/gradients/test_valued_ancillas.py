@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import sample, some, wide
+from sizes import sample, some, thin, wide
 
 import rvm
 from rvm.engines import LAW, executing, having
@@ -163,6 +163,7 @@ def far_and_seeds(t: str) -> Iterator[dict[str, float]]:
             yield inputs(far * 2.0 ** (TYPES[t] if far > 2 else 0), c=c)
 
 
+@thin(4)
 @pytest.mark.parametrize("t", TYPES)
 @pytest.mark.parametrize("form", FORMS)
 @some

@@ -200,6 +200,7 @@ def test_signs_of_zeros_are_those_of_the_symmetries(name: str) -> None:
             assert alike(f(-z), -f(z) if name in ODD else f(z), free), z
 
 
+@thin(2)
 @pytest.mark.parametrize("engine", executing())
 def test_every_engine_gives_these_values(engine: str) -> None:
     many = [complex(a, b) for a in ENDS for b in ENDS]

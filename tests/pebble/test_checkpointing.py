@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from sizes import sample
 
 from rvm.faults import UsageError
 from rvm.pebble import checkpointing, plan
@@ -75,6 +76,7 @@ RAM = cs.StorageType.RAM
 DISK = cs.StorageType.DISK
 
 
+@sample
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 20, 64, 150])
 @pytest.mark.parametrize("slots", [1, 2, 3, 5, 10])
 def test_revolve_takes_as_many_steps_as_the_librarys(n: int, slots: int) -> None:

@@ -8,6 +8,7 @@ import time
 import pytest
 from rvm_pure import functions
 from rvm_pure.unary_text import read_unary
+from sizes import wide
 
 import rvm
 from rvm import f64
@@ -85,6 +86,7 @@ def test_programs_of_too_many_names_are_refused() -> None:
         f.program  # noqa: B018
 
 
+@wide
 def test_a_long_trace_has_a_gradient_soon() -> None:
     """Forms that take time to make are not compared."""
 

@@ -7,7 +7,7 @@ from zlib import crc32
 
 import numpy as np
 import pytest
-from sizes import part, sized, some
+from sizes import part, sized, some, thin
 
 import rvm
 
@@ -159,6 +159,7 @@ def made(text: str, more: str = "{}") -> tuple[Any, dict[str, str], list[Any]]:
     return f, {n: TYPES[n] for n in names}, [VALUES[n] for n in names]
 
 
+@thin(2)
 @pytest.mark.parametrize("text", LINES)
 def test_values_are_those_of_numpy(text: str) -> None:
     f, types, values = made(text)
@@ -169,6 +170,7 @@ def test_values_are_those_of_numpy(text: str) -> None:
     assert np.asarray(have).dtype == np.asarray(want).dtype
 
 
+@thin(2)
 @some
 @pytest.mark.parametrize("text", [t for t in LINES if not any(d in t for d in DISCRETE)])
 def test_derivatives_are_differences(text: str) -> None:
@@ -258,7 +260,7 @@ def test_types_are_mixed_as_numpy_mixes_them(text: str) -> None:
     """The same numbers of the same type, or a refusal: never another number."""
     rng = np.random.default_rng(crc32(text.encode()))
     f = eval(f"lambda a, b: {text}", {"np": np})
-    for _ in range(part(160)):
+    for _ in range(part(80)):
         ta, tb = rng.choice(list(DTYPES), 2)
         a, b = of_type(ta, rng), of_type(tb, rng)
         try:

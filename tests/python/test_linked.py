@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import rvm_janus
 from rvm_asm import assemble as assemble_text
+from sizes import thin
 
 import rvm
 from rvm import Array, Stack, f64, i64, log64
@@ -127,6 +128,7 @@ GIVEN = {
 }
 
 
+@thin(2)
 @pytest.mark.parametrize("engine", executing())
 def test_functions_of_programs_are_called_in_every_way(engine: str) -> None:
     f = all_ways.of(**GIVEN).with_options(engine=engine)

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from sizes import wide
+from sizes import sample, wide
 from tools.running import NORM
 
 WIDE = """\
@@ -128,28 +128,38 @@ def test_no_room_for_the_output(args: list[str], folder: Path) -> None:
     assert "Exception ignored" not in done.stderr
 
 
+@sample
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
 @pytest.mark.parametrize("args", [["--version"], ["--help"], ["asm", "--help"], ["run", "x.rasm"]])
-def test_no_room_for_what_the_group_says(args: list[str], folder: Path) -> None:
+@pytest.mark.parametrize("err", ["/dev/full", "err.txt"])
+def test_no_room_for_what_the_group_says(args: list[str], err: str, folder: Path) -> None:
     """Also where standard error is full too: then without a word, but not with success."""
-    for err in ("/dev/full", "err.txt"):
-        command = f"'{sys.executable}' -m rvm_tools {' '.join(args)} > /dev/full 2> {err}"
-        done = subprocess.run(["sh", "-c", command], cwd=folder, timeout=60)
-        assert done.returncode == 2
-    said = (folder / "err.txt").read_text(encoding="utf-8")
-    assert re.match(r"error\[U01[12]\]: can't (write standard output|read)", said)
-    assert "Traceback" not in said and "Exception ignored" not in said
+    command = f"'{sys.executable}' -m rvm_tools {' '.join(args)} > /dev/full 2> {err}"
+    done = subprocess.run(["sh", "-c", command], cwd=folder, timeout=60)
+    assert done.returncode == 2
+    if err == "err.txt":
+        said = (folder / err).read_text(encoding="utf-8")
+        assert re.match(r"error\[U01[12]\]: can't (write standard output|read)", said)
+        assert "Traceback" not in said and "Exception ignored" not in said
+
+
+@cache
+def written(folder: Path, args: str, name: str, closed: str = "") -> bytes:
+    """What a command writes to a file, with some of its streams closed."""
+    (folder / name).unlink(missing_ok=True)
+    command = f"'{sys.executable}' -m rvm_tools {args} {closed}"
+    done = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return (folder / name).read_bytes()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no shell that closes streams")
+@sample
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_streams_that_are_closed(closed: str, folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("args", "name"),
+    [("run wide.rasm x=4 y=0 --out y=y.json", "y.json"), ("asm wide.rasm -o wide.rbc", "wide.rbc")],
+)
+def test_streams_that_are_closed(args: str, name: str, closed: str, folder: Path) -> None:
     """What is written to a file is not mixed with what was for a stream."""
-    for args in ("run wide.rasm x=4 y=0 --out y=y.json", "asm wide.rasm -o wide.rbc"):
-        command = f"'{sys.executable}' -m rvm_tools {args} {closed}"
-        done = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, timeout=60)
-        assert done.returncode == 0, done.stderr
-    plain = subprocess.run(
-        [sys.executable, "-m", "rvm_tools", "asm", "wide.rasm"], cwd=folder, capture_output=True
-    )
-    assert (folder / "wide.rbc").read_bytes() == plain.stdout
+    assert written(folder, args, name, closed) == written(folder, args, name)

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from sizes import first_and_another, sized
+from sizes import one_of, sample, sized
 
 import rvm
 from rvm.engines import executing
@@ -15,6 +15,7 @@ EXCHANGES = ["swap {0}, {0}", "exch {0}, {0}", "cswap k, {0}, {0}"]
 PLACES = {"number": ("x: f64", 2.0), "array": ("x: f64[n]", np.array([2.0, 3.0]))}
 
 
+@sample
 @sized
 @pytest.mark.parametrize("kind", PLACES)
 @pytest.mark.parametrize("exchange", EXCHANGES)
@@ -29,5 +30,5 @@ def test_at_every_position(exchange: str, kind: str) -> None:
             held = "t" if 2 <= k <= 4 else "x"
             lines += [exchange.format(held)] * stands + body[k : k + 1]
         f = rvm.assemble(f"func f({declared}, k: bool)\n " + "\n ".join(lines)).f
-        for engine in first_and_another(executing(), (exchange, kind, places)):
+        for engine in one_of(executing(), (exchange, kind, places)):
             assert np.array_equal(f(x=np.copy(value)[()], k=True, engine=engine).x, value)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizes import part, sized
+from sizes import part, sample, sized
 from verify.lengths_random import Program
 
 import rvm
@@ -82,6 +82,7 @@ LONGER = {"away": "free u\n    inc n", "again": "alloc u: f64[n]"}
 AS_LONG = {"away": "free u\n    inc n\n    dec n", "again": "alloc u: f64[n]"}
 
 
+@sample
 @pytest.mark.parametrize("engine", executing())
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_length_that_has_changed_is_seen(name: str, engine: str) -> None:
@@ -90,6 +91,7 @@ def test_a_length_that_has_changed_is_seen(name: str, engine: str) -> None:
         program.f(y=0.0, n=2, engine=engine)
 
 
+@sample
 @pytest.mark.parametrize("engine", executing())
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_length_that_is_the_same_again_is_right(name: str, engine: str) -> None:
@@ -107,7 +109,7 @@ def test_random_programs(t: str) -> None:
     inputs = {"y": 3, "z": 5, "a": [2, 7, 1], "n": 2, "m": 1}
     dtype = {"f64": np.float64, "i64": np.int64}[t]
     verdicts = set()
-    for seed in range(part(1000)):
+    for seed in range(part(500)):
         made = Program(seed)
         expected, text = made.expected(inputs), made.text(t)
         f = rvm.assemble(text).f.with_options(engine="python")
