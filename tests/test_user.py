@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ import pytest
 
 import rvm
 from rvm.engines import executing
-from rvm.isa import OPCODES
+from rvm.isa import FUNCTIONS, OPCODES
 from rvm.isa.user import apply
 
 ENGINES = executing()
@@ -87,6 +88,45 @@ def test_a_python_callable_as_a_function(engine: str) -> None:
         program.f(y=0.0, x=0.0, engine=engine)
     assert caught.value.code == "R014"
     assert caught.value.where.line == 2
+
+
+@pytest.mark.parametrize("kind", ["function", "opcode"])
+def test_of_definitions_of_one_name_in_several_threads_one_is_made(kind: str) -> None:
+    """And the others are refused, whose code must not replace that of the first."""
+    table = FUNCTIONS if kind == "function" else OPCODES
+    for attempt in range(30):
+        name, made, codes = f"shared{attempt}", [], []
+        barrier = threading.Barrier(3)
+
+        def define(k: int) -> None:
+            barrier.wait()  # noqa: B023
+            try:
+                if kind == "function":
+                    rvm.function(name=name)(lambda x: math.fsum([x, k]))  # noqa: B023
+                else:
+                    rvm.opcode(name=name, types="float")(lifted(k))  # noqa: B023
+            except rvm.DefinitionError as error:
+                codes.append(error.code)  # noqa: B023
+            else:
+                made.append(k)  # noqa: B023
+
+        def lifted(k: int) -> Any:
+            def body(a: rvm.Mut) -> Any:
+                return k - a
+
+            return body
+
+        threads = [threading.Thread(target=define, args=(k,)) for k in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(made) == 1 and name in table
+        assert codes == 2 * ["D007" if kind == "function" else "D008"]
+        if attempt % 10 == 0:
+            line = f"add y, {name}(x)" if kind == "function" else f"{name} y"
+            f = rvm.assemble(f"func f(y: f64, x: f64)\n    {line}\n").f
+            assert f(y=0.0, x=0.0).y == made[0]
 
 
 def test_conditions_are_on_scalars() -> None:

@@ -9,8 +9,10 @@ import os
 import sys
 import threading
 from collections.abc import Callable, MutableMapping
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _making = threading.RLock()
@@ -56,6 +58,17 @@ def enter(table: MutableMapping[Any, Any], name: object, value: object) -> None:
     """Enter a definition whose name is not `taken`."""
     _defined[id(table), name] = table, _home()
     table[name] = value
+
+
+def one_by_one(function: Callable[P, T]) -> Callable[P, T]:
+    """Wrap a function that changes tables: threads that call it wait for each other."""
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        with making():
+            return function(*args, **kwargs)
+
+    return called
 
 
 def _home() -> dict[str, Any]:

@@ -23,7 +23,7 @@ from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
 from rvm.codes.words import instead
 from rvm.expr import Expr, Formal, Place, is_formula, lift, recording, walk
 from rvm.faults import DefinitionError
-from rvm.host.once import taken
+from rvm.host.once import one_by_one, taken
 from rvm.isa.proof import prove_inverse
 from rvm.isa.rows import (
     COSTS,
@@ -140,6 +140,7 @@ def opcode(
         if not isinstance(value, str) or not (value.isidentifier() or value == ""):
             raise DefinitionError("D008", f"{value!r} is not a name that a program can use")
 
+    @one_by_one
     def enter(body: Callable[..., Any]) -> Callable[..., Any]:
         named = name or body.__name__.rstrip("_")
         if not named.isidentifier():

@@ -8,7 +8,7 @@ from itertools import chain
 
 from rvm.expr import Apply, Place
 from rvm.faults import DefinitionError
-from rvm.host.once import enter, taken
+from rvm.host.once import enter, one_by_one, taken
 from rvm.isa.implementation import array_value, implementation, value
 from rvm.isa.proof import UPDATES, prove_inverse
 from rvm.isa.rows import FUNCTIONS, OPCODES
@@ -18,6 +18,7 @@ from rvm.numbers import SYSTEMS, NumberSystem, system
 from rvm.types import SCALARS, TYPES, Scalar, TypeRow, integer
 
 
+@one_by_one
 def number_type(row: TypeRow, make: Callable[[Scalar], NumberSystem] | None = None) -> Scalar:
     """Register a number type; from then on all texts, files and engines know it.
 

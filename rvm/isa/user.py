@@ -22,7 +22,7 @@ import numpy as np
 
 from rvm.expr import Apply, Expr, Formal, Place, is_formula, lift, recording, substitute
 from rvm.faults import DefinitionError, MachineError, RvmError
-from rvm.host.once import taken
+from rvm.host.once import one_by_one, taken
 from rvm.isa import FUNCTIONS
 from rvm.isa.implementation import register_callable
 from rvm.isa.rows import COSTS, FunctionRow, add_function, defining_module
@@ -61,6 +61,7 @@ def function(
     if cost not in COSTS:
         raise DefinitionError("D007", f"there is no cost class {cost!r}", hint=", ".join(COSTS))
 
+    @one_by_one
     def enter(body: Callable[..., Any]) -> Callable[..., Any]:
         title = name or body.__name__
         try:
