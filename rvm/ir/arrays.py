@@ -11,10 +11,10 @@ from functools import partial
 from math import inf
 from typing import cast
 
-from rvm.expr import LENGTHS, Apply, Expr, Place, places, walk
+from rvm.expr import LENGTHS, Apply, Const, Expr, Place, places, walk
 from rvm.ir import statements as scalars
 from rvm.ir.builder import TRUE, Builder, Indices
-from rvm.ir.context import FRAMED, MINE, WIDTH
+from rvm.ir.context import CLEAN, FRAMED, MINE, WIDTH
 from rvm.ir.elements import elements, everywhere, in_rows, matching
 from rvm.ir.items import Parts, parts_of
 from rvm.ir.node import I64, PTR, Node, Var, constant, number
@@ -277,19 +277,28 @@ def give_up(b: Builder, reg: int, stmt: Free | Drop, check: bool) -> None:
         matching(b, dims, held.dims, exactly=True)
         _check(b, held, stmt)
     scalars.shrink(b, _size(b, held.dims, t.elem, checked=False))
-    release(b, reg)
+    is_sure = isinstance(stmt, Free) and id(stmt) in b.certain and not b.lanes
+    release(b, reg, clean=is_sure and _is_blank(cast(Free, stmt).value, t))
     b.set(cast(Var, b.arrays[reg].owner), b.i64(0))
 
 
-def release(b: Builder, reg: int) -> None:
-    """Free an array's memory if the array owns it."""
+def _is_blank(value: Expr | None, t: Array) -> bool:
+    """Whether an array that holds a value has all zero bytes."""
+    match value:
+        case Const(number, Scalar()):
+            return _is_zero(raw(number, t.elem))
+    return False
+
+
+def release(b: Builder, reg: int, *, clean: bool = False) -> None:
+    """Free an array's memory if the array owns it; `clean` says that it holds zero bytes."""
     held, t = b.arrays[reg], cast(Array, b.function.registers[reg].type)
     owned = b.op("eq", b.get(cast(Var, held.owner)), b.i64(MINE))
 
     def give() -> None:
         size = _size(b, whole(b, reg, t).dims, t.elem, checked=False)
         taken = b.product(size, b.i64(WIDTH if reg in (b.varying or ()) else 1))
-        b.helper("rvm_release", I64, b.get(held.pointer), taken)
+        b.helper("rvm_release", I64, b.get(held.pointer), taken, b.i64(CLEAN if clean else 0))
 
     b.when(owned, give)
 

@@ -57,6 +57,8 @@ position."""
 
 MINE, FRAMED = 1, 2
 """Owners of a local array: 1 if its memory is to be freed, 2 if it is in the frame; 0: Python's."""
+CLEAN = 1 << 62
+"""What is added to the size of memory that is released and holds zeros."""
 
 DONE, SPENT, STOPPED, LOST, PARTED = range(5)
 """How generated code ends: at its end, its ticks spent, at an instruction that is not for it, or

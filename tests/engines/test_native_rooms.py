@@ -13,6 +13,7 @@ import rvm
 from rvm.emit.llvm.rooms import LARGE, LARGEST, PLACES, POOL
 from rvm.engines import LAW
 from rvm.engines.native.memory import address
+from rvm.ir.context import CLEAN
 
 TEXT = """
 func turned(y: f64[n], x: f64[n])
@@ -31,12 +32,17 @@ def turned() -> Any:
     return rvm.assemble(TEXT).turned.with_options(engine="native")
 
 
-def kept() -> list[int]:
-    """The sizes of what is kept."""
+def words() -> list[int]:
+    """The words at the beginning of what is kept."""
     found = address(POOL)
     assert found is not None
     places = (ctypes.c_void_p * PLACES).from_address(found)
     return [ctypes.c_int64.from_address(p).value for p in places if p is not None]
+
+
+def kept() -> list[int]:
+    """The sizes of what is kept."""
+    return [word & (CLEAN - 1) for word in words()]
 
 
 def check(f: Any, n: int) -> None:
@@ -119,3 +125,44 @@ def test_small_arrays_of_any_length_are_moved_where_a_run_stops(n: int, depth: i
         found[-1] += (m.time, m.run_back()["y"], m.time)
     assert found[0] == found[1]
     assert len(found[0][1]) == 2 * (depth + 1)
+
+
+USES = {
+    "exchanged": "for i = 0 to n - 1\nalloc v: f64 = x[i]\nswap v, z[i]\nfree v\nend",
+    "by a function": "for i = 0 to n - 1\nalloc v: f64 = exp(x[i])\nswap v, z[i]\nfree v\nend",
+    "added": "for i = 0 to n - 1\nadd z[i], x[i]\nend",
+    "added twice": "for i = 0 to n - 1\nadd z[i], x[i]\nadd z[n - 1 - i], x[i]\nend",
+    "added as a whole": "add z, x",
+    "turned in sign": "add z, x\nneg z",
+    "by its own": "add z[0], x[0]\nfor i = 1 to n - 1\nadd z[i], z[i - 1] * 0.5\nend",
+}
+ODD = (1.0, -0.0, 0.1, 1e308, np.inf, np.nan)
+
+
+@pytest.mark.parametrize("use", USES)
+def test_memory_that_is_said_to_hold_zeros_does(use: str) -> None:
+    """Whatever was done in it, and whether the run came to its end."""
+    n = LARGE // 8 + 512
+    lines = USES[use]
+    f = rvm.assemble(
+        f"func used(y: f64[n], x: f64[n])\nalloc z: f64[n]\nroutine\n{lines}\nresult\n"
+        "add y, z\nend\nfree z\n"
+    ).used.with_options(engine="native")
+    probe = rvm.assemble(
+        "func probe(y: f64[n])\nalloc z: f64[n]\nadd y, z\nfree z\n"
+    ).probe.with_options(engine="native")
+    clean = 0
+    for odd in ODD:
+        x = np.random.default_rng(7).normal(size=n)
+        x[[0, 5, n - 1]] = odd
+        try:
+            with np.errstate(all="ignore"):
+                f(y=np.zeros(n), x=x)
+        except rvm.RvmError:
+            assert use not in ("exchanged", "by a function")
+        clean += CLEAN + 8 * n in words()
+        for _ in range(3):
+            y = probe(y=np.full(n, -0.0)).y
+            # -0 + 0 is 0, and -0 + -0 is not.
+            assert not np.asarray(y).view(np.int64).any()
+    assert clean or use not in ("exchanged", "by a function")

@@ -2,8 +2,8 @@
 
 Memory from the operating system is cleared page by page when it is first written, which takes
 longer than most computations on it.  So there is a row of pointers to released blocks, shared by
-all threads of a process; the size of each is stored at its beginning.  Pointers are taken and
-stored by atomic exchanges, so no thread waits.
+all threads of a process; the size of each is stored at its beginning, and whether the rest of it
+holds zeros.  Pointers are taken and stored by atomic exchanges, so no thread waits.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 
 from rvm.emit.llvm.helpers import NULL, VOID, Body, helper
+from rvm.ir.context import CLEAN
 from rvm.ir.node import BIT, I32, I64, PTR, Node, constant
 
 POOL = "rvm_pool"
@@ -51,7 +52,11 @@ def rvm_zeros(b: Body, size: Node) -> Node:
 
         def cleared() -> Node:
             zeros = constant(0, "i8"), size, b.truth(False)
-            b.helper("llvm.memset.p0.i64", VOID, kept, *zeros)
+            b.when(
+                b.op("uge", b.peek(I64, kept), CLEAN),
+                lambda: b.poke(b.i64(0), kept),
+                lambda: b.helper("llvm.memset.p0.i64", VOID, kept, *zeros),
+            )
             return kept
 
         def new() -> Node:
@@ -75,11 +80,12 @@ def _new(b: Body, size: Node, made: Node) -> Node:
     return made
 
 
-@helper(PTR, I64, behind="noinline")
-def rvm_release(b: Body, p: Node, size: Node) -> Node:
-    """Give memory up, of which one says how large it is."""
+@helper(PTR, I64, I64, behind="noinline")
+def rvm_release(b: Body, p: Node, size: Node, clean: Node) -> Node:
+    """Give memory up, of which one says how large it is, and by `CLEAN` or 0 whether it is zero."""
     kept = b.op("ule", b.op("wsub", size, LARGE), LARGEST - LARGE)
-    b.when(kept, lambda: b.helper("rvm_put_by", VOID, p, size), lambda: b.helper("free", VOID, p))
+    put_by = b.op("or", size, clean)
+    b.when(kept, lambda: b.helper("rvm_put_by", VOID, p, put_by), lambda: b.helper("free", VOID, p))
     return b.i64(0)
 
 
@@ -94,7 +100,7 @@ def rvm_large(b: Body, size: Node) -> Node:
 
         def fits() -> None:
             b.when(
-                b.op("eq", b.peek(I64, held), size),
+                b.op("eq", b.op("and", b.peek(I64, held), CLEAN - 1), size),
                 lambda: b.set(found, held),
                 lambda: b.helper("free", VOID, b.op("taken", at, held)),
             )
@@ -109,7 +115,7 @@ def rvm_large(b: Body, size: Node) -> Node:
 
 @helper(PTR, I64, gives=VOID, behind="cold noinline")
 def rvm_put_by(b: Body, p: Node, size: Node) -> None:
-    """Keep a block, where another goes if there is no place."""
+    """Keep a block of a size, or of zeros, where another goes if there is no place."""
     b.poke(size, p)
     k, done = b.begun(b.i64(0)), b.begun(b.truth(False))
 
