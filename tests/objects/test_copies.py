@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from objects.samples import PROGRAM, public_classes, samples, seen, work_inputs
-from sizes import sample
 
 from rvm.engines import executing
 
@@ -23,7 +22,6 @@ WAYS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@sample
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", sorted(public_classes(), key=str), ids=lambda k: k.__name__)
 def test_an_object_comes_back_as_it_was(kind: type[Any], way: str) -> None:
