@@ -109,7 +109,7 @@ def _prove_update(t: Scalar, update: str) -> None:
             middle, end = there_and_back(forth, again, start)
         except Undecided:
             continue
-        if not is_restored(t, again, start, middle, end):
+        if not is_restored(t, forth, again, start, middle, end):
             a, b = start
             raise DefinitionError(
                 "D014",

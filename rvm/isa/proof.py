@@ -318,7 +318,7 @@ def _try(
         except Undecided:
             continue
         conclusive += 1
-        if not is_restored(t, again, start, middle, end):
+        if not is_restored(t, there, again, start, middle, end):
             raise DefinitionError(
                 "D006",
                 f"`{partner.name}` does not undo `{row.name}`",

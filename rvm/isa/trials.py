@@ -111,28 +111,50 @@ def there_and_back(
     return middle, evaluated(again, middle)
 
 
-def evaluated(formulas: Sequence[Expr], state: Values) -> list[Any]:
+class _Moved:
+    """A number in formulas, the `at`-th that may be rounded, times a factor."""
+
+    def __init__(self, at: int, factor: float) -> None:
+        self.at = at
+        self.factor = factor
+        self.seen = 0
+
+    def number(self, t: Scalar, value: Any) -> Any:
+        """A number that is computed, or a constant."""
+        self.seen += 1
+        if self.seen != self.at:
+            return value
+        # A logarithm is rounded relative to 1, which is an error of that size in the number.
+        one = 1.0 if t.is_log else value
+        return value + one * (self.factor - 1)
+
+
+def evaluated(formulas: Sequence[Expr], state: Values, moved: _Moved | None = None) -> list[Any]:
     """The values of formulas, none of which leaves the normal numbers; or Undecided."""
     try:
-        return [valued(f, state) for f in formulas]
+        return [valued(f, state, moved) for f in formulas]
     except (RvmError, ArithmeticError, ValueError) as error:
         raise Undecided from error  # a run would end here
 
 
-def valued(node: Expr, state: Any) -> Any:
+def valued(node: Expr, state: Any, moved: _Moved | None = None) -> Any:
     """The value of an expression, from those of registers in `state`."""
     match node:
         case Place(reg):
             return state[reg]
+        case Const(float(v)) if moved is not None and not v.is_integer():
+            return moved.number(elem_of(node.type or F64), v)
         case Const(v):
             return v
         case Apply(fn, args):
             elems = tuple(elem_of(a.type or F64) for a in args)
-            values = [valued(a, state) for a in args]
+            values = [valued(a, state, moved) for a in args]
             found = function_value(fn, elems)(*values)
             t = elem_of(node.type or F64)
             if not t.is_exact:
                 _stays(t, fn, complex(found), values)
+                if moved is not None:
+                    return moved.number(t, found)
             return found
         case _:
             raise TypeError(f"no template: {node!r}")
@@ -149,35 +171,88 @@ def _stays(t: Scalar, fn: str, found: complex, values: Sequence[Any]) -> None:
 
 
 def is_restored(
-    t: Scalar, again: Sequence[Expr], start: Values, middle: Values, end: Values
+    t: Scalar,
+    there: Sequence[Expr],
+    again: Sequence[Expr],
+    start: Values,
+    middle: Values,
+    end: Values,
 ) -> bool:
     """Whether the operands are back, as far as rounding of what is between them allows.
 
-    That is four times what the end changes by when an operand in the middle is off by the
-    tolerance; the smaller change of two, since at a jump of the formulas one of them is large.
+    That is four times what the end changes by when an operand in the middle is off by some units
+    in the last place; or, up to `MOST` in place of these, what it changes by when each number that
+    the formulas compute is off by a few.  Of two changes it is the smaller one, since at a jump of
+    the formulas one of them is large.
     """
     off = [k for k, (a, b) in enumerate(zip(start, end, strict=True)) if a != b]
     if not off or t.is_exact:
         return not off
+    unit = system(t).unit
     small = tolerance(t)
-    # A logarithm is rounded relative to 1, which is an error of that size in the number.
-    allowed = {k: small * max(abs(start[k]), t.is_log) for k in off}
+    if _within(_allowed(t, again, start, middle, end, off, small), start, end):
+        return True
+    if not _within(_allowed(t, again, start, middle, end, off, max(MOST, small)), start, end):
+        return False
+    allowed = {k: small * _size(t, start[k]) for k in off}
+    at, more = 1, True
+    while more:
+        changes = []
+        for factor in (1 + 4 * unit, 1 - 4 * unit):
+            moved = _Moved(at, factor)
+            try:
+                between = evaluated(there, start, moved)
+                changes.append(evaluated(again, between, moved))
+            except Undecided:
+                continue
+        more, at = moved.seen >= at, at + 1
+        _widen(allowed, changes, end)
+    return _within(allowed, start, end)
+
+
+MOST = 1e-9
+"""The most that rounding of numbers between may be taken to lose, relative to a number."""
+
+
+def _allowed(
+    t: Scalar,
+    again: Sequence[Expr],
+    start: Values,
+    middle: Values,
+    end: Values,
+    off: Sequence[int],
+    small: float,
+) -> dict[int, float]:
+    """By how much operands may be off if those in the middle are by this fraction."""
+    allowed = {k: small * _size(t, start[k]) for k in off}
     for j, m in enumerate(middle):
         if isinstance(m, bool | int) or not m:
             continue
         changes = []
         for factor in (1 + small, 1 - small):
             try:
-                moved = evaluated(again, [*middle[:j], m * factor, *middle[j + 1 :]])
+                changes.append(evaluated(again, [*middle[:j], m * factor, *middle[j + 1 :]]))
             except Undecided:
                 continue
-            changes.append(moved)
-        for k in off:
-            if changes:
-                allowed[k] += 4 * min(abs(moved[k] - end[k]) for moved in changes)
-    return all(abs(start[k] - end[k]) <= allowed[k] for k in off)
+        _widen(allowed, changes, end)
+    return allowed
+
+
+def _size(t: Scalar, x: Any) -> float:
+    """What a number is rounded relative to: a logarithm to 1, at least."""
+    return float(max(abs(x), t.is_log))
+
+
+def _widen(allowed: dict[int, float], changes: Sequence[Values], end: Values) -> None:
+    if changes:
+        for k in allowed:
+            allowed[k] += 4 * min(abs(moved[k] - end[k]) for moved in changes)
+
+
+def _within(allowed: dict[int, float], start: Values, end: Values) -> bool:
+    return all(abs(start[k] - end[k]) <= most for k, most in allowed.items())
 
 
 def tolerance(t: Scalar) -> float:
-    """The allowed rounding of a number, relative to the number."""
+    """The rounding of a few operations, relative to a number."""
     return 32 * system(t).unit

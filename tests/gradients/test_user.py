@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,8 @@ from sizes import sized, wide
 import rvm
 from rvm.isa import OPCODES
 from rvm.isa.user import apply
+from rvm.transform.maps import adjoint_map, tangent_map
+from rvm.types import SCALARS
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 pytestmark = [pytest.mark.usefixtures("clean_tables"), sized]
@@ -140,3 +144,105 @@ def test_functions(engine: str) -> None:
     with pytest.raises(rvm.DefinitionError) as caught:
         f.hessian(loss="y", y=0.0, x=0.5, z=2.0)
     assert caught.value.code == "D011"
+
+
+def choose(condition: Any, then: Any, otherwise: Any) -> Any:
+    return apply("select", condition, then, otherwise)
+
+
+Maps = tuple[Callable[..., Any], Callable[..., Any], Callable[..., tuple[float, float, float]]]
+NEARLY_LINEAR: dict[str, Maps] = {
+    "a coefficient of 1e-10": (
+        lambda a, b, u: (a + 1e-10 * apply("sin", b), b),
+        lambda a, b, u: (a - 1e-10 * apply("sin", b), b),
+        lambda a, b, u: (1.0, 1e-10 * math.cos(b), 0.0),
+    ),
+    "a coefficient of 1e-10 that is not on both sides": (
+        lambda a, b, u: (a + 1e-10 * b, b),
+        lambda a, b, u: (a - 1e-10 * b, b),
+        lambda a, b, u: (1.0, 1e-10, 0.0),
+    ),
+    "a choice by what changes": (
+        lambda a, b, u: (choose(apply("abs", a) < 3, -a, a), b),
+        lambda a, b, u: (choose(apply("abs", a) < 3, -a, a), b),
+        lambda a, b, u: (-1.0 if abs(a) < 3 else 1.0, 0.0, 0.0),
+    ),
+    "a choice by what does not": (
+        lambda a, b, u: (a + choose(u > 1000, b, 0.0), b),
+        lambda a, b, u: (a - choose(u > 1000, b, 0.0), b),
+        lambda a, b, u: (1.0, 1.0 if u > 1000 else 0.0, 0.0),
+    ),
+    "steps": (
+        lambda a, b, u: (a + apply("floor", b * 1e-3), b),
+        lambda a, b, u: (a - apply("floor", b * 1e-3), b),
+        lambda a, b, u: (1.0, 0.0, 0.0),
+    ),
+    "a constant": (
+        lambda a, b, u: (5 - a, b + 1e-10),
+        lambda a, b, u: (5 - a, b - 1e-10),
+        lambda a, b, u: (-1.0, 0.0, 0.0),
+    ),
+    "a small square": (
+        lambda a, b, u: (a + 1e-12 * b * b, b),
+        lambda a, b, u: (a - 1e-12 * b * b, b),
+        lambda a, b, u: (1.0, 2e-12 * b, 0.0),
+    ),
+    "a rotation": (
+        lambda a, b, u: (0.6 * a - 0.8 * b, 0.8 * a + 0.6 * b),
+        lambda a, b, u: (0.6 * a + 0.8 * b, 0.6 * b - 0.8 * a),
+        lambda a, b, u: (0.6, -0.8, 0.0),
+    ),
+    "numbers between that are large": (
+        lambda a, b, u: (apply("sinh", a), b),
+        lambda a, b, u: (apply("asinh", a), b),
+        lambda a, b, u: (math.cosh(a), 0.0, 0.0),
+    ),
+    "numbers between that are large, the other way": (
+        lambda a, b, u: (apply("asinh", a), b),
+        lambda a, b, u: (apply("sinh", a), b),
+        lambda a, b, u: (1 / math.hypot(1.0, a), 0.0, 0.0),
+    ),
+    "an exponential of a logarithm": (
+        lambda a, b, u: (apply("exp", 3 * apply("log", a)), b),
+        lambda a, b, u: (apply("exp", apply("log", a) / 3), b),
+        lambda a, b, u: (3 * a * a, 0.0, 0.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NEARLY_LINEAR)
+def test_maps_that_are_linear_or_nearly(name: str) -> None:
+    """Linear ones are their own derivatives; of others these are made, whatever is small in them.
+
+    Adjoints and tangents may be of any size themselves: the seed is one of three.
+    """
+    forth, back, partials = NEARLY_LINEAR[name]
+
+    @rvm.opcode(name="bend", inverse="unbend", types="float")
+    def bend(a: rvm.Mut, b: rvm.Mut, u: rvm.Use) -> Any:
+        return forth(a, b, u)
+
+    @rvm.opcode(name="unbend", inverse="bend", types="float")
+    def unbend(a: rvm.Mut, b: rvm.Mut, u: rvm.Use) -> Any:
+        return back(a, b, u)
+
+    f = rvm.assemble("func f(a: f64, b: f64, u: f64)\n    bend a, b, u\n").f
+    for a, b, u in ((0.5, 0.25, 0.75), (5.0, 3.0, 2000.0)):
+        want = partials(a, b, u)
+        for seed in (1.0, 5000.0, 1e-9):
+            adjoints = f.vjp({"a": seed}, a=a, b=b, u=u)
+            np.testing.assert_allclose([adjoints[k] / seed for k in "abu"], want, rtol=1e-12)
+            for k, slope in zip("ab", want, strict=False):
+                tangents = f.jvp({k: seed}, a=a, b=b, u=u)[1]
+                np.testing.assert_allclose(tangents.a / seed, slope, rtol=1e-12)
+
+
+@wide
+@pytest.mark.parametrize("t", ["f32", "f64", "c128"])
+@pytest.mark.parametrize("name", ["rot", "irot", "neg", "conj", "hadamard"])
+def test_opcodes_of_the_table_that_are_their_own_derivatives(name: str, t: str) -> None:
+    """As the table's own they are tried on few numbers, here on all."""
+    row = replace(OPCODES[name], module="elsewhere")
+    inverse = OPCODES[name].inverse
+    assert adjoint_map.__wrapped__(row, SCALARS[t]) == (inverse, False)
+    assert tangent_map.__wrapped__(row, SCALARS[t]) == (name, False)
