@@ -250,6 +250,8 @@ def field(of: Ref, name: str) -> Ref:
 
 def _vector(e: Each, fn: Lam, arrays: tuple[Term, ...], env: Env) -> Value:
     """A map as a formula over arrays."""
+    if any(isinstance(a, Prim) and a.name == "iota" for a in arrays):
+        raise Hard(e)  # The loop that makes it counts, and needs no array of numbers.
     held = [expression(a, env) for a in arrays]
     ranks = {r for a in arrays for r in _ranks(a.type)}
     if len(ranks) != 1 or not _is_plain(fn, ranks.pop() - 1):

@@ -373,15 +373,11 @@ class Lowering(States):
         except Hard:
             # What takes statements is written once.
             found = [((Num(0, type=I64), n), one)]
+        bodies = [(ends, self.add(at(place, node), part, inner, fresh)) for ends, part in found]
         return [
-            self.repeat(
-                i,
-                self.node(first, env),
-                self.node(end, env),
-                self.add(at(place, node), part, inner, fresh),
-                e,
-            )
-            for (first, end), part in found
+            self.repeat(i, self.node(first, env), self.node(end, env), body, e)
+            for (first, end), body in bodies
+            if body
         ]
 
     def _summed(self, place: Value, e: Fold, env: Env, fresh: bool) -> list[Stat] | None:

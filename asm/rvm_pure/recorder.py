@@ -11,8 +11,10 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rvm_asm.messages import Reporter
 from rvm_asm.source import SourceFile, SourceMap
 
@@ -81,6 +83,11 @@ class Recorder:
         self.sources = sources
         self.names = Names(env)
         self.lets: list[tuple[str, Term]] = []
+        self.blocks = 0
+        """How many functions the trace is inside of, the traced one included."""
+        self.constants: list[tuple[str, Term]] = []
+        """The lets of arrays from outside that functions inside of it use, before all others."""
+        self._known: dict[tuple[str, tuple[int, ...], bytes], Term] = {}
         self.count = 0
         """The operations so far."""
 
@@ -125,6 +132,22 @@ class Recorder:
         self.lets.append((name, placed(done)))
         return Var(name, type=done.type, start=start, end=end)
 
+    def constant(self, v: NDArray[Any], written: Callable[[], Term]) -> Term:
+        """An array from outside, as it is `written`; in a function inside of the trace by a name.
+
+        So a loop does not make it in every round.
+        """
+        if self.blocks < 2:
+            return written()
+        key = v.dtype.str, v.shape, v.tobytes()
+        if key not in self._known:
+            here, self.lets = self.lets, self.constants
+            try:
+                self._known[key] = self.named(written())
+            finally:
+                self.lets = here
+        return self._known[key]
+
     def _here(self) -> tuple[int, int]:
         """The positions of the expression that is being traced."""
         where = caller()
@@ -136,12 +159,15 @@ class Recorder:
     def block(self, made: Callable[[], Term]) -> Term:
         """The result of a function, after the lets that it needs."""
         outer, self.lets = self.lets, []
+        self.blocks += 1
         try:
             body = made()
-            for name, value in reversed(self.lets):
+            first = self.constants if self.blocks == 1 else []
+            for name, value in reversed([*first, *self.lets]):
                 body = Let(name, value, body, start=value.start, end=value.end)
         finally:
             self.lets = outer
+            self.blocks -= 1
         return body
 
     def parameter(self, stem: str, t: Type) -> tuple[Pattern, Term]:

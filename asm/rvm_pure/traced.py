@@ -522,7 +522,7 @@ def term_of(v: Any) -> Term:
     recorder = ACTIVE.get()
     if isinstance(v, np.ndarray) and v.dtype.kind in "biufc":
         if recorder is not None and v.size <= WRITTEN:
-            return _written(recorder, v)
+            return recorder.constant(v, lambda: _written(recorder, v))
         hint = f"an array of more than {WRITTEN} numbers is a parameter"
     raise refused(f"{described(v)} cannot be part of a trace", hint)
 
@@ -534,18 +534,24 @@ def _written(recorder: Recorder, v: Any) -> Term:
         assert t is not None
         return Num(v.item(), str(t) if t.is_integer or t == F32 else "")
     n = (Num(len(v)),)
-    if len(v) == 0 or (v == v.reshape(-1)[:1]).all():
+    if len(v) == 0 or _is_uniform(v.reshape(-1)):
         one = v[0] if len(v) else np.zeros(v.shape[1:], v.dtype)
         return Prim("replicate", (*n, _written(recorder, np.asarray(one))))
     k = recorder.names.new("k")
 
     def of(first: int, end: int) -> Term:
-        if end == first + 1:
+        if _is_uniform(v[first:end]):
             return _written(recorder, v[first])
         half = (first + end) // 2
         return If(Op("<", (Var(k), Num(half))), of(first, half), of(half, end))
 
     return recorder.typed(Each(Lam((k,), of(0, len(v))), (Prim("iota", n),)))
+
+
+def _is_uniform(v: Any) -> bool:
+    """Whether all elements, of which there is one at least, are the same to the bit."""
+    one = v[0].tobytes()
+    return all(x.tobytes() == one for x in v[1:])
 
 
 def value_of(recorder: Recorder, e: Term, is_shared: bool = False) -> Any:

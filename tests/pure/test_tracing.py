@@ -529,3 +529,35 @@ def test_constants_are_written_as_numbers_whatever_their_class(c: Any) -> None:
         assert np.array_equal(again(2.5), want, equal_nan=True)
         out = rvm.assemble(traced.stage("rasm"))
         assert out.program.functions
+
+
+def test_arrays_from_outside_keep_the_signs_of_zeros() -> None:
+    for v in (np.array([0.0, -0.0]), np.array([[0.0, -0.0], [0.0, -0.0]]), -np.zeros(3)):
+        found = rvm.pure(lambda x: 1 / (v * x), x=f64)(1.0)  # noqa: B023
+        with np.errstate(divide="ignore"):
+            np.testing.assert_array_equal(found, 1 / v)
+
+
+def test_an_array_from_outside_is_made_once_before_the_loop_that_uses_it() -> None:
+    """Twice in each round: the rounds are instructions on whole arrays, without loops inside."""
+    turn, shift = np.array([[0.8, -0.6], [0.6, 0.8]]), np.array([0.25, -1.0])
+
+    def walk(x: Any, c: Any, n: Any) -> Any:
+        return rvm.pure.loop(n, lambda i, s: turn @ (s + c * shift) + turn @ shift, x)[0]
+
+    f = rvm.pure(walk, x="f64[2]", c=f64, n=i64)
+    x, c, n = np.array([1.0, 2.0]), 0.5, 7
+    want, powers = x, np.zeros((2, 2))
+    for _ in range(n):
+        want = turn @ (want + c * shift) + turn @ shift
+        powers = turn @ (powers + np.eye(2))
+    assert f(x, c, n) == pytest.approx(want[0], rel=1e-14)
+    by_x, by_c = f.grad(x, c, n)
+    np.testing.assert_allclose(by_x, np.linalg.matrix_power(turn, n)[0], rtol=1e-13)
+    assert by_c == pytest.approx((powers @ shift)[0], rel=1e-13)
+    text = f.stage("rasm")
+    rounds = text[text.index(" to n - 1\n") :]
+    assert "i64[2]" not in text and rounds.count("f64[2, 2]") == 0
+    assert "turn" not in text and text.count("0.8") <= 4
+    (again,) = functions(f.stage("source")).values()
+    assert again(x, c, n) == f(x, c, n)
