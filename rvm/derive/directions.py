@@ -98,7 +98,8 @@ def jvp(target: Target, tangents: Seeds, inputs: Seeds) -> tuple[Result, Result]
     except RvmError:
         Pullback(target, inputs)
         raise
-    check = gradient_check(target.program, target.name, target.undo, start, target.options)
+    of = target.program, target.name, target.undo
+    check = gradient_check(*of, start, target.options, derivatives=True)
     if check is not None:
         check(run.regs, run.rounding.drift)
     found = result(target.function, run.regs, run.info), push.tangents(run)

@@ -35,6 +35,7 @@ from rvm.derive.gate import (
     not_held,
     refusal,
     strays,
+    unconfirmed,
 )
 from rvm.derive.held import largest_held
 from rvm.expr import Place
@@ -112,13 +113,19 @@ def _within(estimate: Estimate, tolerance: float | None, limit: float) -> bool:
 
 
 def gradient_check(
-    program: Program, name: str, undo: bool, start: Sequence[Any], options: Options
+    program: Program,
+    name: str,
+    undo: bool,
+    start: Sequence[Any],
+    options: Options,
+    derivatives: bool = False,
 ) -> Check | None:
     """A check of runs of a gradient function, by the registers at the end, and the drift.
 
     `start` are the registers before the run, whose contents stay as they are.  Where the adjoints
-    are accepted, values are put back that rounding has moved.  None for other functions, and for
-    inverses.
+    are accepted, values are put back that rounding has moved.  For `derivatives` of the adjoints
+    the values must come back: that the adjoints are right all the same tells nothing of them.  None
+    for other functions, and for inverses.
     """
     source = None if undo else differentiated(program, name)
     if source is None:
@@ -137,8 +144,10 @@ def gradient_check(
             found = {k: ended[v] for k, v in slots.items()}
             return Evidence(program, source, False, options, start, seeds, found)
 
-        check_returned(program, source, start, ended, options, evidence, drift=drift)
-        if not options.strict:
+        verdict = check_returned(program, source, start, ended, options, evidence, drift=drift)
+        if derivatives and verdict is not None:
+            raise unconfirmed(source)
+        if not (options.strict or derivatives):
             # The log of a strict run undoes it from the values that it has.
             _put_back(start[: function.n_args], ended)
 

@@ -226,3 +226,14 @@ def refusal(
         notes=told,
         hint=hint,
     )
+
+
+def unconfirmed(name: str) -> InvertibilityError:
+    """The error R017 for derivatives of a gradient whose values do not confirm them."""
+    return InvertibilityError(
+        "R017",
+        f"the gradient of `{name}` is right, but its derivatives may not be: the values did not "
+        f"return, or rounded numbers decide what the run back does",
+        hint="`hvp` and `hessian` of the function judge second derivatives themselves, and have a "
+        "strict mode; `tolerance=inf` accepts these",
+    )

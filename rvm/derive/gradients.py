@@ -16,7 +16,7 @@ import numpy as np
 
 from rvm.codes.words import with_article
 from rvm.derive.decisions import decides
-from rvm.derive.estimate import Estimate, Verdict, check_returned
+from rvm.derive.estimate import Estimate, Verdict, check_returned, gradient_check
 from rvm.derive.evidence import Evidence, marks, muted, same
 from rvm.derive.gate import is_demanding, later, strays
 from rvm.derive.left_out import left_out, slots_named
@@ -79,6 +79,10 @@ class Pullback:
         """The judge of other derivatives, if values did not come back but the adjoints are
         right."""
         self.bars = {k: zero_dual(self.function, k, self.regs[k]) for k in bar_slots(self.function)}
+        of = target.program, target.name, target.undo
+        check = gradient_check(*of, self.start, self.options, derivatives=True)
+        if check is not None:
+            check(self.regs, self._there.rounding.drift)
 
     @property
     def function(self) -> Function:

@@ -32,7 +32,7 @@ from rvm.run.lanes import Batch, LaneRun
 from rvm.run.results import Judge, Result
 from rvm.transform.duals import bar_slots
 from rvm.transform.gradient import adjoint_names
-from rvm.transform.programs import gradient_program
+from rvm.transform.programs import differentiated, gradient_program
 from rvm.types import Array, Stack, elem_of
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ class LaneGradient:
         # In strict mode each lane has a log of its own.
         of = target.program, target.name, target.undo
         alone = self.options.strict or is_demanding(*of, self.options)
+        # The derivatives of a gradient have a check of their own.
+        alone |= not target.undo and differentiated(target.program, target.name) is not None
         aside |= alone or ~self._returned(there.out, back.out)
         aside |= back.drifts > 1
         bars = {k: self._bars(slot, back.out[slot]) for k, slot in self.slots.items()}

@@ -25,7 +25,7 @@ from rvm.derive.gradients import Pullback
 from rvm.derive.named import by_names, chosen, leaves, zero_dual
 from rvm.derive.sweep import Shape, Sweep, blocks, direction, raw_directions, real_shape, units
 from rvm.derive.target import Target
-from rvm.faults import RvmError
+from rvm.faults import InvertibilityError, RvmError
 from rvm.image.nudged import nudged
 from rvm.numbers.rounding import INFINITY, NEGLIGIBLE, STEPS
 from rvm.program import Layout, Program
@@ -61,7 +61,8 @@ def jacobian(
         push = Pushforward(target.program, target.name, pull.start, options, target.undo)
         columns = push.sweep(of_what)
         info = Info.of(columns)
-        check = gradient_check(target.program, target.name, target.undo, pull.start, options)
+        of = target.program, target.name, target.undo
+        check = gradient_check(*of, pull.start, options, derivatives=True)
         if check is not None:
             check(columns.first, columns.drift)
         parts = blocks(columns, to, of_what, push.slots, rows=False)
@@ -79,7 +80,10 @@ def _pulled(pull: Pullback, shapes: Mapping[int, Shape]) -> Sweep | None:
     regs = [*pull.regs[: pull.function.n_args], *pull.bars.values()]
     varying = {slots[k]: bars for k, bars in units(shapes).items()}
     undo = pull.target.undo
-    found = Sweep(pull.program, pull.adjoint.name, regs, varying, later(pull.options), undo)
+    try:
+        found = Sweep(pull.program, pull.adjoint.name, regs, varying, later(pull.options), undo)
+    except InvertibilityError:
+        return None  # What rounding has moved fails an assertion on the way.
     # What the values are does not depend on the adjoints.
     return found if found.drift <= 1 and pull.is_back(found.first) else None
 

@@ -217,3 +217,46 @@ func f(y: f64, z: c128, w: f64)
         f.grad(**lost, loss="y")
     assert f.jacobian(**lost, of=["y"]).y.z.tolist() == [0.6, 0.0]
     assert f.grad(y=1e12, z=0.3 + 1e14j, w=1.0, loss="y").z == pytest.approx(0.6)
+
+
+def test_a_jacobian_goes_by_tangents_where_the_run_back_stops() -> None:
+    f = rvm.assemble("""
+func f(y: f64, a: f64[2], n: i64, x: f64, h: f64)
+    if x >= 3.0, n == 1
+        add y, a[0]
+        add n, 1
+    else
+        add y, a[1]
+    end
+    add x, h
+""").f
+    at = {"y": 0.0, "a": np.zeros(2), "n": 0, "x": 3.0, "h": 1.1}
+    with pytest.raises(InvertibilityError, match="R002"):
+        f.grad(at, loss="y")
+    assert f.jacobian(at, of=["y"]).y.a.tolist() == [1.0, 0.0]
+
+
+def test_steps_of_a_schedule_are_judged_by_adjoints_that_do_not_cancel() -> None:
+    step = rvm.assemble("""
+func step(y: f64[2], x: f64[2], p: f64, q: f64)
+    add y, x
+    alloc t: f64 = 0.3
+    add t, 100.1
+    sub t, 100.0
+    sub t, 0.1
+    if t >= 0.3
+        add y[0], p
+        sub y[1], p
+    else
+        add y[0], q
+        sub y[1], q
+    end
+    free t = 0.3
+""").step
+    run = rvm.pebble.iterate(step, 5, pebbles=3)
+    with pytest.raises(InvertibilityError, match=R017):
+        run.gradient(
+            np.array([0.5, 0.25]),
+            lambda s: (s[0], np.array([1.0, 0.0])),
+            constants={"p": 0.1, "q": 0.2},
+        )

@@ -6,6 +6,7 @@ What an ancilla must hold when it is freed is often zero here, computed from ter
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -150,3 +151,35 @@ def test_second_derivatives_along_a_direction(name: str, engine: str) -> None:
             forward = run(made.of_gradient, engine, **at, y_bar=1.0)
             along_it = dx * forward["x_bar_dot"] + dc * forward["c_bar_dot"] / unit
             assert along_it == pytest.approx(want, rel=1e-9)
+
+
+LOST = """
+func f(y: f64, a: f64, x: f64, n: i64)
+    for i = 1 to n
+        mul x, 0.5
+        add x, 0.3
+        add y, a * a * x
+    end
+"""
+DOORS: dict[str, Callable[[Any, dict[str, Any]], float]] = {
+    "jvp": lambda g, at: g.jvp({"a": 1.0}, at)[1].a_bar,
+    "grad": lambda g, at: g.grad(at, loss="a_bar").a,
+    "jacobian": lambda g, at: g.jacobian(at, of=["a_bar"], wrt=["a"]).a_bar.a,
+    "lanes": lambda g, at: g.map.grad(loss="a_bar", **at | {"y": np.zeros(2)}).a / 2,
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_derivatives_of_a_gradient_need_its_values(door: str) -> None:
+    """The adjoint of a is 0, and so right whatever x comes back as; its derivative is not."""
+    g = rvm.assemble(LOST).f.gradient_program["f_gradient"]
+    at = {"y": 0.0, "a": 0.0, "x": 1.1, "y_bar": 1.0, "a_bar": 0.0, "x_bar": 0.0}
+    exact, x = 0.0, 1.1
+    for _ in range(3):
+        x = 0.5 * x + 0.3
+        exact += 2 * x
+    assert DOORS[door](g, at | {"n": 3}) == pytest.approx(exact, rel=1e-14)
+    with pytest.raises((rvm.InvertibilityError, rvm.LaneErrors), match="its derivatives may not"):
+        DOORS[door](g, at | {"n": 60})
+    accepting = g.with_options(tolerance=math.inf)
+    DOORS[door](accepting, at | {"n": 60})

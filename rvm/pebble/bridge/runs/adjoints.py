@@ -205,7 +205,8 @@ class FunctionAdjoints:
     def _check(self, x: Raw, regs: list[Any], k: int) -> None:
         """InvertibilityError R017 unless step k, undone, left its values where they began.
 
-        Where it did not its gradient is judged with adjoints of one, as the step's own are gone.
+        Where it did not its gradient is judged with random adjoints, as the step's own are gone.
+        Those of one would be blind in a step that keeps the sum of its state.
         """
         moves, handle = self.moves, self.moves.handle
         start = moves.filled(moves.blank, x, k)
@@ -213,8 +214,9 @@ class FunctionAdjoints:
         def evidence() -> Evidence:
             function = self.function
             seeds = {s: zero_dual(function, s, start[s]) for s in bar_slots(function)}
+            rng = np.random.default_rng(k)
             for s, _ in self.pairs:
-                seeds[s] = seeds[s] + 1
+                seeds[s] = seeds[s] + rng.uniform(0.5, 1.5, np.shape(seeds[s]))
             known = Evidence(handle.program, handle.name, False, handle.options, start, seeds, {})
             return replace(known, found=again(known))
 
