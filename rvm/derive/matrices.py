@@ -61,8 +61,8 @@ def jacobian(
         push = Pushforward(target.program, target.name, pull.start, options, target.undo)
         columns = push.sweep(of_what)
         info = Info.of(columns)
-        of = target.program, target.name, target.undo
-        check = gradient_check(*of, pull.start, options, derivatives=True)
+        program, name, undo = target.program, target.name, target.undo
+        check = gradient_check(program, name, undo, pull.start, options, derivatives=True)
         if check is not None:
             check(columns.first, columns.drift)
         parts = blocks(columns, to, of_what, push.slots, rows=False)
