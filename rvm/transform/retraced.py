@@ -121,9 +121,18 @@ class Retraced:
         self.code = code
         self.finite = finite
         self._changes: dict[int, list[int]] = {}
+        self._makes: dict[int, list[int]] = {}
+        self._edges: dict[int, list[int]] = {}
+        """Where a register is made or removed."""
         for pc, step in enumerate(code):
+            is_made = step.instr.op in MAKES
             for reg in step.changed:
                 self._changes.setdefault(reg, []).append(pc)
+                if is_made:
+                    self._makes.setdefault(reg, []).append(pc)
+                if is_made or step.instr.op in ENDS:
+                    self._edges.setdefault(reg, []).append(pc)
+        self._jumps = [pc for pc, step in enumerate(code) if step.instr.op in JUMPS]
         self._found: dict[int, Sequence[int]] = {}
 
     def ends(self, asked: Collection[int]) -> frozenset[int]:
@@ -189,9 +198,46 @@ class Retraced:
         """The positions on which a register depends in a range, if that is its own inverse."""
         within, kept = range(start, end + 1), list[int]()
         while within:
-            kept = _depended_on(self.code, within, end)
+            kept = self._depended_on(within, end)
             within = self._around(kept)
         return kept if _is_own_inverse(self.code, kept) else ()
+
+    def _depended_on(self, within: range, end: int) -> list[int]:
+        """The positions of code on which a register depends, from when it is made to a free.
+
+        Loops and conditionals in which none of these are do not belong to it.  Lengths change only
+        where an array is made again.  A register that is made several times, as counters of loops
+        are, is another one each time.
+        """
+        code, kept, known = self.code, set[int](), set[tuple[int, int]]()
+        waiting = _in_range(self._jumps, within.start, within.stop)
+
+        def life(reg: int, pc: int) -> Sequence[int]:
+            """The changes of a register, of that which is alive at a position, but once."""
+            begins = self._makes.get(reg, ())
+            k = bisect_right(begins, pc)
+            if (reg, k) in known:
+                return ()
+            known.add((reg, k))
+            low = max(begins[k - 1], within.start) if k else within.start
+            high = min(begins[k], within.stop) if k < len(begins) else within.stop
+            return _in_range(self._changes.get(reg, ()), low, high)
+
+        more = {pc for reg in code[end].changed for pc in life(reg, end)}
+        while more:
+            kept |= more
+            ordered = sorted(more)
+            found = {pc for pc in waiting if _leads_past(code[pc].instr.aux, pc, ordered)}
+            waiting = [pc for pc in waiting if pc not in found]
+            for pc in more:
+                step = code[pc]
+                for r in step.changed | step.read:
+                    found.update(life(r, pc))
+                for r in step.known - step.changed - step.read:
+                    if _in_range(self._edges.get(r, ()), within.start, within.stop):
+                        found.update(life(r, pc))
+            more = found - kept
+        return sorted(kept)
 
     def _around(self, kept: Sequence[int]) -> range:
         """The positions around code that changes registers which it does not make; else none."""
@@ -221,43 +267,9 @@ def _keeps_bits(steps: Sequence[Step], finite: bool) -> bool:
     )
 
 
-def _depended_on(code: Sequence[Step], within: range, end: int) -> list[int]:
-    """The positions of code on which a register depends, from when it is made to a free.
-
-    Loops and conditionals in which none of these are do not belong to it.  Lengths change only
-    where an array is made again.  A register that is made several times, as counters of loops are,
-    is another one each time.
-    """
-    changes: dict[int, list[int]] = {}
-    makes: dict[int, list[int]] = {}
-    for pc in within:
-        for changed in code[pc].changed:
-            changes.setdefault(changed, []).append(pc)
-            if code[pc].instr.op in MAKES:
-                makes.setdefault(changed, []).append(pc)
-    made = {r for pc in within if code[pc].instr.op in (*MAKES, *ENDS) for r in code[pc].changed}
-    jumps = [pc for pc in within if code[pc].instr.op in JUMPS]
-
-    def life(reg: int, pc: int) -> Sequence[int]:
-        """The changes of a register, of that which is alive at a position."""
-        begins, among = makes.get(reg, ()), changes.get(reg, ())
-        k = bisect_right(begins, pc)
-        low = begins[k - 1] if k else within.start
-        high = begins[k] if k < len(begins) else within.stop
-        return among[bisect_left(among, low) : bisect_left(among, high)]
-
-    kept: set[int] = set()
-    more = {pc for reg in code[end].changed for pc in life(reg, end)}
-    while more:
-        kept |= more
-        ordered = sorted(kept)
-        found = {pc for pc in jumps if _leads_past(code[pc].instr.aux, pc, ordered)}
-        for pc in more:
-            step = code[pc]
-            for r in step.changed | step.read | (step.known & made):
-                found.update(life(r, pc))
-        more = found - kept
-    return sorted(kept)
+def _in_range(positions: Sequence[int], low: int, high: int) -> Sequence[int]:
+    """Those of some positions, in order, that are in a range."""
+    return positions[bisect_left(positions, low) : bisect_left(positions, high)]
 
 
 def _leads_past(target: int, pc: int, kept: Sequence[int]) -> bool:
