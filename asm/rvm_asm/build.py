@@ -19,6 +19,7 @@ from rvm_asm.blocks import Blocks
 from rvm_asm.check import (
     report_aliases,
     report_counting,
+    report_decisions,
     report_endless,
     report_factors,
     report_findings,
@@ -329,6 +330,8 @@ class Build:
             if not (report.failed or declarations.keeps_faults):
                 report_lengths(program, by_name, report)
                 report_endless(program, by_name, report)
+            if not report.failed:
+                report_decisions(program, declarations.derivatives, report)
         report.raise_if_failed()
         report.give_warnings()
         if len(kept) < len(emitters):

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from rvm.expr import Apply, Const, Expr, Place, children, places
 from rvm.numbers.support import even_factor
 from rvm.program import Function, Instr, Program
+from rvm.transform.derived import GRADIENT
 from rvm.types import elem_of
 from rvm.verify import Nodes, alias_findings, findings, inout_slots
 from rvm.verify.conflicts import CALLS
@@ -15,6 +16,7 @@ from rvm.verify.finding import Finding
 from rvm.verify.text import shortened
 from rvm_asm.blocks import Blocks
 from rvm_asm.counters import changes
+from rvm_asm.derivatives import Derivative
 from rvm_asm.emitter import CodeEmitter
 from rvm_asm.lengths import misfits
 from rvm_asm.messages import Reporter
@@ -144,6 +146,25 @@ def report_endless(program: Program, emitters: Mapping[str, CodeEmitter], report
                 end,
                 hint="put the call under an `if` whose condition does not hold where the recursion "
                 "ends, and change what it asks for before the call",
+            )
+
+
+def report_decisions(program: Program, called: Mapping[str, Derivative], report: Reporter) -> None:
+    """Add a warning for the first call of each gradient whose run back may take other branches."""
+    if not any(d.mark == GRADIENT for d in called.values()):
+        return
+    from rvm.derive.decisions import decides
+
+    for d in called.values():
+        if d.mark == GRADIENT and d.of in program and decides(program, d.of):
+            report.about(
+                d.at,
+                "A081",
+                f"`{d.of}` decides by numbers that its own rounding changes: this gradient may "
+                f"take another branch than `{d.of}` did, and nothing here checks that",
+                hint=f"decide by numbers that `{d.of}` does not change, or by fixed-point ones; "
+                "`grad` in Python and on the command line checks it",
+                severity="warning",
             )
 
 

@@ -70,7 +70,8 @@ def test_short_and_json(path: Path) -> None:
 def test_every_code_of_the_assembler_has_an_example() -> None:
     seen = {d.code for path in FILES for d in messages(path).diagnostics}
     static = {c for c in explanations("rvm") if c.startswith("A")}
-    assert set(explanations("rvm_asm")) - seen == set()
+    # Only a text without errors has that warning: tests/gradients/test_calls_of_derivatives.py.
+    assert set(explanations("rvm_asm")) - seen == {"A081"}
     # A jump out of its function can't be written: a label that is not there is A060.
     assert static - seen == {"A021"}
 

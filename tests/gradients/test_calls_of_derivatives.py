@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
@@ -122,3 +123,28 @@ def test_derivatives_of_functions_that_call_them(mark: str) -> None:
         f, inputs, rng = of_seed(seed, mark)
         properties.adjoints_transpose_tangents(f, inputs, rng, 1e-9)
         properties.differences_agree(f, inputs, rng, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("t", "line", "is_told"),
+    [("f64", "x >= 3.0", True), ("f64", "w >= 3.0", False), ("fixed", "x >= 3.0", False)],
+)
+def test_gradients_that_may_take_another_branch_are_told(t: str, line: str, is_told: bool) -> None:
+    text = f"""
+func f(y: f64, x: {t}, w: {t}, a: f64, b: f64)
+    if {line}
+        add y, a
+    else
+        add y, b
+    end
+    add x, 1.1
+
+func main(x: {t}, w: {t}, a: f64, b: f64, xb: f64, wb: f64, ab: f64, bb: f64)
+    call f'(0.0, x, w, a, b; 1.0, xb, wb, ab, bb)
+"""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        rvm.assemble(text)
+    told = [w.message for w in found if isinstance(w.message, rvm.AssemblyWarning)]
+    codes = [w.diagnostic.code for w in told]
+    assert codes == ["A081"] * is_told
