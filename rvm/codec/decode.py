@@ -97,7 +97,8 @@ class _Reader:
     def rows(self, tag: str, first: int = 0, count: int | None = None) -> Iterator[tuple[Any, ...]]:
         record = BY_TAG[tag].record
         stop = None if count is None else (first + count) * record.size
-        return record.iter_unpack(self.views[tag][first * record.size : stop])
+        # Not of a view: where an iterator and its view are collected together, CPython may crash.
+        return record.iter_unpack(bytes(self.views[tag][first * record.size : stop]))
 
     def program(self) -> Program:
         strings = self._strings()

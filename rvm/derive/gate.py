@@ -233,7 +233,7 @@ def unconfirmed(name: str) -> InvertibilityError:
     return InvertibilityError(
         "R017",
         f"the gradient of `{name}` is right, but its derivatives may not be: the values did not "
-        f"return, or rounded numbers decide what the run back does",
+        f"return",
         hint="`hvp` and `hessian` of the function judge second derivatives themselves, and have a "
         "strict mode; `tolerance=inf` accepts these",
     )

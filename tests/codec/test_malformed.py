@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+import subprocess
+import sys
 import time
 
 import pytest
@@ -287,3 +289,27 @@ def test_encode_refuses_the_same() -> None:
     with pytest.raises(BytecodeError) as caught:
         encode(program(m))
     assert caught.value.code == "B018"
+
+
+COLLECTED = """
+import gc, sys
+from rvm.codec import decode
+from rvm.faults import BytecodeError
+
+data = sys.stdin.buffer.read()
+gc.disable()
+for k in range(50):
+    try:
+        decode(data)
+    except BytecodeError as error:
+        error.itself = error
+    gc.collect()
+"""
+
+
+def test_what_an_error_leaves_behind_is_collected() -> None:
+    """CPython crashes where a memoryview is collected before an iterator that exports it."""
+    bad = patched(SAMPLE, "CODE", 0, 0, 9_999)
+    assert code_of(bad)
+    done = subprocess.run([sys.executable, "-c", COLLECTED], input=bad, check=False)
+    assert done.returncode == 0
